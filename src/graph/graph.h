@@ -61,6 +61,7 @@ class Function {
 
   Graph& graph() const { return *graph_; }
   FunctionId id() const { return id_; }
+  void set_id(FunctionId id) { id_ = id; }
   const std::string& name() const { return name_; }
   Function* parent() const { return parent_; }
 
@@ -74,6 +75,7 @@ class Function {
   const Type& type_of(ValueId id) const { return values[id].type; }
   // Structure only: operators, attributes, types, wiring, bodies. Names and scopes do not count.
   uint64_t structural_hash() const;
+  bool same_structure(const Function& other) const;
   // After nodes were added, removed or reordered: sets every ValueInfo::producer.
   void renumber();
   std::string to_string() const;  // one line a node
@@ -204,12 +206,17 @@ class Graph {
   const std::vector<ValueId>& counts() const { return counts_; }
 
  private:
-  Value leaf(const std::string& name, const Type& type);
+  Value leaf(const std::string& name, const Type& type, bool* fresh);
   ValueId capture(Function& into, Value value);
-  std::vector<Value> build_body(const std::string& scope, const std::vector<Type>& argument_types, const Body& body, FunctionId* id,
-                                std::vector<Value>* captured);
+  struct BuiltBody {
+    FunctionId id;
+    std::vector<Value> captured;  // values of the enclosing function, in the order of the body's last arguments
+  };
+  BuiltBody build_body(const std::string& name, const std::vector<Type>& arguments, const Body& body);
+  [[noreturn]] void fail(const std::string& op, const std::vector<Value>& inputs, const std::string& what) const;
 
   std::vector<std::unique_ptr<Function>> functions_;
+  std::vector<std::unique_ptr<Function>> duplicates_;  // kept so that handles into them stay valid
   std::vector<Function*> stack_;
   std::vector<std::string> scopes_;
   std::vector<Parameter> parameters_;
