@@ -122,8 +122,23 @@ ValueId Graph::capture(Function& into, Value value) {
   return id;
 }
 
+namespace {
+Graph::CastFn cast_function = nullptr;
+}
+
+void Graph::set_cast(CastFn cast) { cast_function = cast; }
+
+Value Graph::to_precision(const OpDef& op, Value value) {
+  const Type& type = value.type();
+  if (!cast_function || type.storage != Storage::Plain || !is_floating(type.dtype) || type.dtype == DType::F64) return value;
+  const DType wanted = op.precision == Precision::Compute ? compute_type_ : DType::F32;
+  return type.dtype == wanted ? value : cast_function(value, wanted);
+}
+
 std::vector<Value> Graph::emit(const OpDef& op, std::vector<Value> inputs, Attrs attrs) {
   Function& f = current();
+  if (op.precision != Precision::Follow && compute_type_ != DType::F32)
+    for (Value& v : inputs) v = to_precision(op, v);
   Node node;
   node.op = &op;
   std::vector<Type> types;

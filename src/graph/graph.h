@@ -165,6 +165,15 @@ class Graph {
     return emit(op, std::move(inputs), std::move(attrs))[0];
   }
 
+  // The type that products and attention compute in, from here on: floating operands of operators with
+  // Precision::Compute are cast to it, those of Precision::Full to fp32, as nodes are emitted (so before autodiff, and once
+  // a body). F32 (the default) changes nothing.
+  void set_compute_type(DType dtype) { compute_type_ = dtype; }
+  DType compute_type() const { return compute_type_; }
+  // Installed by ops/pointwise, which the graph does not know: emits a cast.
+  using CastFn = Value (*)(Value, DType);
+  static void set_cast(CastFn cast);
+
   using Body = std::function<std::vector<Value>(std::span<const Value> arguments)>;
   // A body once; results are the body's.
   std::vector<Value> call(const std::string& scope, std::vector<Value> arguments, const Body& body);
@@ -208,6 +217,7 @@ class Graph {
  private:
   Value leaf(const std::string& name, const Type& type, bool* fresh);
   ValueId capture(Function& into, Value value);
+  Value to_precision(const OpDef& op, Value value);
   struct BuiltBody {
     FunctionId id;
     std::vector<Value> captured;  // values of the enclosing function, in the order of the body's last arguments
@@ -219,6 +229,7 @@ class Graph {
   std::vector<std::unique_ptr<Function>> duplicates_;  // kept so that handles into them stay valid
   std::vector<Function*> stack_;
   std::vector<std::string> scopes_;
+  DType compute_type_ = DType::F32;
   std::vector<Parameter> parameters_;
   std::vector<State> states_;
   std::vector<Input> inputs_;

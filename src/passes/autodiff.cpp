@@ -1,4 +1,4 @@
-#include "graph/autodiff.h"
+#include "passes/autodiff.h"
 
 #include <algorithm>
 #include <map>
