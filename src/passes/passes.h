@@ -11,6 +11,10 @@ std::vector<FunctionId> reachable(const Graph& graph);
 // Values of a function that someone reads: a count for each, results included.
 std::vector<int> read_counts(const Graph& graph, const Function& function);
 
+// Values whose memory an operator takes over (directly or through a view), or may (operands of control nodes are not
+// counted).
+std::vector<bool> values_taken_over(const Function& function);
+
 // Removes nodes whose results nobody reads, results of bodies that no caller reads, arguments that no body reads.
 void eliminate_dead_code(Graph& graph);
 // The same node twice in one function becomes one. Never crosses a call.
