@@ -23,28 +23,31 @@ struct PlanStep {
   enum class Kind : uint8_t { Kernel, Call, Scan, Predicate };
   Kind kind = Kind::Kernel;
   const Kernel* kernel = nullptr;
-  std::vector<SlotRef> inputs;
-  std::vector<SlotRef> outputs;
-  SlotRef scratch;                 // kernel's scratch, or the callee's frame
+  std::vector<SlotRef> inputs;   // of call, scan, predicate: the body's arguments
+  std::vector<SlotRef> outputs;  // of predicate: the memory of `otherwise`, which the results take over
+  std::vector<int64_t> input_bytes, output_bytes;  // extents of a kernel's operands, for hazards
+  SlotRef scratch;               // the kernel's scratch, or the body's frame
+  int64_t scratch_bytes = 0;
   FunctionId body = 0;
-  int32_t node = -1;               // index into the function's nodes; -1 for copies that planning added
+  int32_t node = -1;             // index into the function's nodes; -1 for copies that planning added
   std::string scope;
   Cost cost;
+  std::shared_ptr<const KernelRequest> request;
   // scan
   int64_t trip = 1;
-  int carries = 0, xs = 0;
+  size_t carries = 0, xs = 0;
   bool reverse = false;
-  std::vector<int64_t> input_stride, output_stride;  // bytes an iteration, 0 for constants
-  std::vector<SlotRef> carry_buffers;                // second buffer of carries that cannot be updated in place
-  // predicate
-  int otherwise = 0;
-  // Requests, kept for the debug mode.
-  std::shared_ptr<const KernelRequest> request;
+  std::vector<int64_t> input_stride, output_stride;  // bytes an iteration; 0 for constants and carries
+  std::vector<SlotRef> carry_buffers;                // the second memory of carries that are not updated in place
+  std::vector<bool> carry_in_place;
+  SlotRef flag;  // predicate
 };
 
 struct FunctionPlan {
   std::vector<PlanStep> steps;
   int64_t frame_bytes = 0;
+  std::vector<int> result_alias;        // argument whose memory a result is, -1: the caller gives memory
+  std::vector<bool> argument_modified;  // updated in place
 };
 
 struct ProgramOptions {
