@@ -424,9 +424,11 @@ void FunctionPlanner::place_root() {
       m.base = SlotRef::Base::Argument;
       m.index = state.index;
       m.claimed = true;
-      continue;
+    } else {
+      copy_step(s.type, place, own, s.name);
     }
-    copy_step(s.type, place, own, s.name);
+    // What still reads the old version (another state that takes it over) is refused.
+    ++memories_[static_cast<size_t>(own)].version;
   }
   for (size_t o = 0; o < graph_.outputs().size(); ++o) {
     const ValueId v = graph_.outputs()[o].value;

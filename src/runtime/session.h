@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/bind.h"
 #include "runtime/program.h"
 #include "tensor/host_tensor.h"
 
@@ -18,7 +19,7 @@ class Storehouse {
   Backend& backend() { return backend_; }
 
   bool has(const std::string& name) const { return entries_.count(name) != 0; }
-  // Memory for a tensor of that name; the same for the same name. Throws UserError when the type differs.
+  // Memory for a tensor of that name, zeroed; the same for the same name. Throws UserError when the type differs.
   Address get(const std::string& name, const Type& type);
   void upload(const std::string& name, const HostTensor& value);
   HostTensor download(const std::string& name) const;
@@ -62,13 +63,11 @@ class Session {
   std::string run_checked(double tolerance = 1e-4);
 
   const Program& program() const { return *program_; }
-  int64_t barriers() const;
-  // Longest chain of dependent dispatches of a run; and by call scope.
-  int64_t critical_path() const;
-  const BoundProgram& bound() const;
+  const BoundInfo& bound() const;
   Storehouse& store() { return *store_; }
 
  private:
+  void prepare();
   struct Impl;
   std::shared_ptr<Program> program_;
   std::shared_ptr<Storehouse> store_;

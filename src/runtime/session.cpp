@@ -1,0 +1,166 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+
+namespace hierarchos {
+
+struct Session::Impl {
+  Backend* backend = nullptr;
+  std::unique_ptr<Buffer> arena, io;
+  std::unordered_map<std::string, Address> inputs;   // inputs and derived inputs
+  std::unordered_map<std::string, Address> outputs;
+  std::unordered_map<std::string, HostTensor> host;  // inputs that derived ones are made from
+  std::map<std::string, bool> given;                 // input → set at least once
+  bool derived_stale = false;
+  BoundInfo bound;
+  std::unique_ptr<Recording> recording;
+};
+
+namespace {
+
+std::string mib(int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+}  // namespace
+
+Session::Session(std::shared_ptr<Program> program, std::shared_ptr<Storehouse> store)
+    : program_(std::move(program)), store_(std::move(store)), impl_(std::make_unique<Impl>()) {
+  Impl& m = *impl_;
+  m.backend = &store_->backend();
+  const Graph& graph = program_->graph();
+  const int64_t alignment = m.backend->alignment();
+  const auto align = [&](int64_t n) { return std::max((n + alignment - 1) / alignment * alignment, alignment); };
+
+  int64_t io_bytes = 0, new_bytes = 0;
+  for (const Input& i : graph.inputs()) io_bytes += align(i.type.bytes());
+  for (const DerivedInput& d : graph.derived_inputs()) io_bytes += align(d.type.bytes());
+  for (const Constant& c : graph.constants()) io_bytes += align(static_cast<int64_t>(c.data.bytes().size()));
+  for (const Output& o : graph.outputs()) io_bytes += align(graph.root().type_of(o.value).bytes());
+  for (const Parameter& p : graph.parameters())
+    if (!store_->has(p.name)) new_bytes += align(p.type.bytes());
+  for (const State& s : graph.states())
+    if (!store_->has(s.name)) new_bytes += align(s.type.bytes());
+  const int64_t need = new_bytes + program_->arena_bytes() + io_bytes, have = m.backend->info().memory_available;
+  if (have > 0 && need > have)
+    throw DeviceError("this program needs {} more on the device ({} weights and states, {} working memory) and {} are free; use a "
+                      "smaller batch, a shorter context or another device",
+                      mib(need), mib(new_bytes), mib(program_->arena_bytes()), mib(have));
+
+  BindAddresses at;
+  std::vector<Address> leaf(graph.root().values.size(), 0);
+  for (const Parameter& p : graph.parameters()) leaf[p.value] = store_->get(p.name, p.type);
+  std::vector<const State*> fresh;
+  for (const State& s : graph.states()) {
+    if (!store_->has(s.name)) fresh.push_back(&s);
+    leaf[s.value] = store_->get(s.name, s.type);
+  }
+  for (const State* s : fresh)
+    if (s->reset == Reset::Value && s->initial) store_->upload(s->name, *s->initial);
+
+  if (program_->arena_bytes() > 0) {
+    m.arena = m.backend->allocate(program_->arena_bytes(), "arena");
+    at.arena = m.arena->address();
+  }
+  if (io_bytes > 0) m.io = m.backend->allocate(io_bytes, "inputs and outputs");
+  Address next = m.io ? m.io->address() : 0;
+  const auto place = [&](int64_t bytes) {
+    const Address address = next;
+    next += static_cast<Address>(align(bytes));
+    return address;
+  };
+  for (const Input& i : graph.inputs()) leaf[i.value] = m.inputs[i.name] = place(i.type.bytes());
+  for (const DerivedInput& d : graph.derived_inputs()) leaf[d.value] = m.inputs[d.name] = place(d.type.bytes());
+  for (const Constant& c : graph.constants()) {
+    leaf[c.value] = place(static_cast<int64_t>(c.data.bytes().size()));
+    m.backend->upload(leaf[c.value], c.data.bytes());
+  }
+  for (const Output& o : graph.outputs()) {
+    at.results.push_back(place(graph.root().type_of(o.value).bytes()));
+    m.outputs[o.name] = at.results.back();
+  }
+  for (ValueId v : graph.root().arguments) at.arguments.push_back(leaf[v]);
+  m.bound = bind(*program_, at);
+  m.recording = m.backend->record(m.bound.program);
+}
+
+Session::~Session() {
+  if (impl_ && impl_->recording) {
+    try {
+      impl_->backend->wait();
+    } catch (const Error&) {
+      // The device is lost; what follows only frees memory.
+    }
+  }
+}
+
+void Session::set_input(const std::string& name, const HostTensor& value) {
+  Impl& m = *impl_;
+  const Graph& graph = program_->graph();
+  const auto& inputs = graph.inputs();
+  auto input = std::find_if(inputs.begin(), inputs.end(), [&](const Input& i) { return i.name == name; });
+  if (input == inputs.end()) throw UserError("the program has no input {}", name);
+  if (value.dtype() != input->type.dtype || value.shape() != input->type.shape)
+    throw UserError("input {} is {}, given {}{}", name, input->type.to_string(), name_of(value.dtype()), value.shape().to_string());
+  m.backend->upload(m.inputs.at(name), value.bytes());
+  m.given[name] = true;
+  if (!graph.derived_inputs().empty()) {
+    m.host[name] = value;
+    m.derived_stale = true;
+  }
+}
+
+template <typename T>
+void Session::set_input(const std::string& name, const std::vector<T>& values) {
+  const auto& inputs = program_->graph().inputs();
+  auto input = std::find_if(inputs.begin(), inputs.end(), [&](const Input& i) { return i.name == name; });
+  if (input == inputs.end()) throw UserError("the program has no input {}", name);
+  set_input(name, HostTensor::from(input->type.dtype, input->type.shape, values));
+}
+template void Session::set_input<int32_t>(const std::string&, const std::vector<int32_t>&);
+template void Session::set_input<float>(const std::string&, const std::vector<float>&);
+
+void Session::run() {
+  prepare();
+  impl_->backend->run(*impl_->recording, 1);
+}
+
+void Session::prepare() {
+  Impl& m = *impl_;
+  for (const Input& i : program_->graph().inputs())
+    if (!m.given[i.name]) throw UserError("input {} was never set", i.name);
+  if (!m.derived_stale) return;
+  for (const DerivedInput& d : program_->graph().derived_inputs()) {
+    std::vector<HostTensor> from;
+    for (const std::string& name : d.from) from.push_back(m.host.at(name));
+    HostTensor value = d.compute(from);
+    if (value.dtype() != d.type.dtype || value.shape() != d.type.shape)
+      throw UserError("derived input {} is {}, its function gave {}{}", d.name, d.type.to_string(), name_of(value.dtype()),
+                      value.shape().to_string());
+    m.backend->upload(m.inputs.at(d.name), value.bytes());
+    m.host[d.name] = std::move(value);
+  }
+  m.derived_stale = false;
+}
+
+HostTensor Session::output(const std::string& name) {
+  Impl& m = *impl_;
+  for (const Output& o : program_->graph().outputs())
+    if (o.name == name) {
+      const Type& type = program_->graph().root().type_of(o.value);
+      HostTensor out(type.dtype, type.shape);
+      m.backend->wait();
+      m.backend->download(m.outputs.at(name), out.mutable_bytes());
+      return out;
+    }
+  throw UserError("the program has no output {}", name);
+}
+
+void Session::reset() {
+  for (const State& s : program_->graph().states()) {
+    if (s.reset == Reset::Zero) store_->zero(s.name);
+    if (s.reset == Reset::Value && s.initial) store_->upload(s.name, *s.initial);
+  }
+}
+
+const BoundInfo& Session::bound() const { return impl_->bound; }
+
+}  // namespace hierarchos
