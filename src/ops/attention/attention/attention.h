@@ -7,10 +7,11 @@ namespace hierarchos::ops {
 
 // Which keys a query sees. Keys have logical indices 0, 1, … within what the query's table row maps.
 //   range:   query t sees logical keys [ranges[t,0], ranges[t,1]); implicit causal, window, chunk and segment masks are
-//            ranges made on the host (nn::attention_ranges). An empty range gives a zero row and lse = -inf.
+//            ranges made on the host (nn::attention_ranges). A query without keys (or with -inf biases only) gives a
+//            zero row and lse = -inf (the sink, if there are sinks).
 //   blocks:  key_list [T/query_block, n] I32: logical key blocks of key_block keys a block of queries, -1 none,
 //            intersected with the ranges.
-//   indices: key_list [T, n] I32: logical keys a query, -1 none.
+//   indices: key_list [T, n] I32: logical keys a query, -1 none; the ranges are not consulted.
 // Where a logical key lies: without a block table, row j of k and v; with block_table [G, B] I32 and segment [T] I32, row
 // block_table[segment[t], j / page] · page + j % page.
 struct AttentionSpec {
@@ -38,6 +39,8 @@ struct AttentionResult {
 };
 AttentionResult attention(const AttentionSpec& spec);
 
+// The graph's compute type is applied to q, k and v by the builder (k and v of a block table stay as they are); biases,
+// slopes, sinks and lse are fp32 always. dense_bias with a block table is [Hb, T, B·page].
 // Node: inputs q, k, v, ranges, then those present of segment, block_table, positions, alibi, bias_table, dense_bias,
 // sinks, key_list, in this order; attrs scale, softcap, page, keys, query_block, key_block and a 1 for each present one
 // under its name. Results out, lse.
