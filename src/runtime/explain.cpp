@@ -16,7 +16,7 @@ std::string bytes_text(double n) {
     n /= 1024;
     ++u;
   }
-  return fmt::format(u ? "{:.2f} {}" : "{:.0f} {}", n, unit[u]);
+  return u ? fmt::format("{:.2f} {}", n, unit[u]) : fmt::format("{:.0f} B", n);
 }
 
 std::string flops_text(double n) {
