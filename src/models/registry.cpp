@@ -1,0 +1,70 @@
+#include "models/registry.h"
+
+namespace hierarchos::models {
+
+void describe_gpt2(ConfigReader& config, Description& d);
+void describe_llama(ConfigReader& config, Description& d);
+
+const std::vector<Family>& families() {
+  // One line an architecture.
+  static const std::vector<Family> table = {
+      {"gpt2", describe_gpt2},
+      {"llama", describe_llama},
+  };
+  return table;
+}
+
+const Family* find_family(std::string_view model_type) {
+  for (const Family& f : families())
+    if (f.model_type == model_type) return &f;
+  return nullptr;
+}
+
+namespace {
+
+// Classes with another head than the language model's compute something else from the same description.
+void check_architectures(ConfigReader& reader) {
+  const nlohmann::json* architectures = reader.find("architectures");
+  if (!architectures || !architectures->is_array()) return;
+  for (const nlohmann::json& entry : *architectures) {
+    if (!entry.is_string()) continue;
+    const std::string name = entry.get<std::string>();
+    for (const char* head : {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
+      if (name.ends_with(head)) reader.unsupported("architectures", fmt::format("names {}, whose head is not a language model's", name));
+  }
+}
+
+void check(const ConfigReader& reader, const Description& d) {
+  if (d.heads % d.kv_heads != 0)
+    reader.fail("num_key_value_heads", fmt::format("({}) must divide the number of attention heads ({})", d.kv_heads, d.heads));
+  // Products of sizes below are those of tensors, which must be addressable.
+  constexpr int64_t kLimit = int64_t{1} << 40;
+  for (auto [what, size] : {std::pair{"vocab_size", d.vocab_size}, {"intermediate_size", d.intermediate_size},
+                            {"head_dim", d.heads * d.head_dim}, {"hidden_size", d.hidden_size}})
+    if (size > kLimit / d.hidden_size) reader.fail(what, fmt::format("gives a matrix of {} × {} elements", size, d.hidden_size));
+  if (d.layers > 10000) reader.fail("num_hidden_layers", fmt::format("is {}; at most 10000 are honoured", d.layers));
+}
+
+}  // namespace
+
+Description describe(const nlohmann::json& config, const std::string& where) {
+  ConfigReader reader(config, where);
+  const std::optional<std::string> type = reader.text({"model_type"});
+  if (!type) reader.fail("model_type", "is missing");
+  const Family* family = find_family(*type);
+  if (!family) {
+    std::string known;
+    for (const Family& f : families()) known += (known.empty() ? "" : ", ") + std::string(f.model_type);
+    throw UnsupportedError("{}: model_type \"{}\" is not implemented; implemented are {}", where, *type, known);
+  }
+  reader.harmless_everywhere();
+  check_architectures(reader);
+  Description description;
+  description.model_type = *type;
+  family->describe(reader, description);
+  reader.finish();
+  check(reader, description);
+  return description;
+}
+
+}  // namespace hierarchos::models
