@@ -191,7 +191,7 @@ def main():
     from transformers import LlamaConfig, LlamaForCausalLM
     torch.manual_seed(1)
     torch.set_num_threads(args.threads)
-    tok = train_tokenizer(text_path, 2048)
+    tok = train_tokenizer(text_path, 2048)  # at most: the text has fewer pieces
     end = tok.token_to_id(END)
     ids = []
     with open(text_path, encoding="utf-8") as f:
