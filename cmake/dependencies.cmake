@@ -1,0 +1,51 @@
+# Libraries from the system's packages; scripts/install-deps names the packages.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(oniguruma REQUIRED IMPORTED_TARGET oniguruma)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+
+# Finds a header and a library of the same package; makes an interface target of them.
+function(find_header_and_library target header library)
+  find_path(${target}_INCLUDE ${header})
+  find_library(${target}_LIBRARY ${library})
+  mark_as_advanced(${target}_INCLUDE ${target}_LIBRARY)
+  if(NOT ${target}_INCLUDE OR NOT ${target}_LIBRARY)
+    message(FATAL_ERROR "${header} and lib${library} not found: run scripts/install-deps")
+  endif()
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE})
+  target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
+endfunction()
+
+# Not through oneDNN's own CMake package: it would link OpenCL into us, and differs between 2.x and 3.x.
+find_header_and_library(hierarchos_dnnl oneapi/dnnl/dnnl.hpp dnnl)
+find_header_and_library(hierarchos_hwy hwy/highway.h hwy)
+
+# volk loads Vulkan at run time: no program of ours is linked with the loader, so all start without it. Debian installs
+# its source, other systems a library.
+find_path(VULKAN_HEADERS vulkan/vulkan.h)
+find_path(VOLK_INCLUDE volk.h PATH_SUFFIXES volk)
+find_file(VOLK_SOURCE volk.c PATHS ${VOLK_INCLUDE} PATH_SUFFIXES include volk include/volk)
+find_library(VOLK_LIBRARY volk)
+mark_as_advanced(VULKAN_HEADERS VOLK_INCLUDE VOLK_SOURCE VOLK_LIBRARY)
+if(NOT VULKAN_HEADERS OR NOT VOLK_INCLUDE OR NOT (VOLK_SOURCE OR VOLK_LIBRARY))
+  message(FATAL_ERROR "Vulkan headers or volk not found: run scripts/install-deps")
+endif()
+if(VOLK_SOURCE)
+  add_library(hierarchos_volk STATIC ${VOLK_SOURCE})
+  target_link_libraries(hierarchos_volk PUBLIC ${CMAKE_DL_LIBS})
+  set(volk_scope PUBLIC)
+else()
+  add_library(hierarchos_volk INTERFACE)
+  target_link_libraries(hierarchos_volk INTERFACE ${VOLK_LIBRARY} ${CMAKE_DL_LIBS})
+  set(volk_scope INTERFACE)
+endif()
+target_include_directories(hierarchos_volk SYSTEM ${volk_scope} ${VULKAN_HEADERS} ${VOLK_INCLUDE})
+target_compile_definitions(hierarchos_volk ${volk_scope} VK_NO_PROTOTYPES)
