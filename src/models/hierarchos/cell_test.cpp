@@ -37,13 +37,13 @@ RefTensor draw(const std::string& name, Shape shape, double offset = 0, double s
   return t;
 }
 
-struct Setup {
+struct CellCase {
   json reference;
   int64_t rows, width, head, tokens;
   std::map<std::string, RefTensor> leaves;
   std::vector<std::string> differentiated;  // leaves whose gradients are compared
 
-  Setup() {
+  CellCase() {
     std::ifstream file(HIERARCHOS_TEST_DATA "/hierarchos_cell.json");
     reference = json::parse(file);
     rows = reference["rows"];
@@ -134,7 +134,7 @@ struct Setup {
 };
 
 TEST(HierarchosCell, EqualsTheReferenceInFloat64) {
-  const Setup setup;
+  const CellCase setup;
   const auto graph = setup.graph();
   Interpreter run(*graph);
   for (const auto& [name, value] : setup.leaves) run.set(name, value);
@@ -145,7 +145,7 @@ TEST(HierarchosCell, EqualsTheReferenceInFloat64) {
 }
 
 TEST(HierarchosCell, RunsOnTheCpuInFloat32) {
-  const Setup setup;
+  const CellCase setup;
   CpuBackend backend;
   auto store = std::make_shared<Storehouse>(backend);
   for (const auto& [name, value] : setup.leaves) store->upload(name, to_host(value));
