@@ -44,6 +44,8 @@ struct Description {
   bool tied_head = false;    // logits from the embedding table
   int64_t padding_idx = -1;  // this id's embedding gets no gradient from look-ups
 
+  std::vector<std::string> lora_targets;  // PEFT's default for the family
+
   TensorNames names;
   // Tensors that files of this family may hold and that the model does not use; "*" at either end matches anything.
   std::vector<std::string> unused_tensors;

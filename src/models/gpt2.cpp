@@ -33,6 +33,7 @@ void describe_gpt2(ConfigReader& config, Description& d) {
   d.activation = config.text("activation_function", "gelu_new");
   d.tied_head = config.flag("tie_word_embeddings", true);
 
+  d.lora_targets = {"c_attn"};
   d.names.prefix = "transformer.";
   d.names.embedding = "wte";
   d.names.positions = "wpe";

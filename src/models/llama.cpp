@@ -38,6 +38,7 @@ void describe_llama(ConfigReader& config, Description& d) {
   config.only("rope_interleaved", false, "this family rotates the halves of a head against each other");
   config.harmless({"is_llama_config"});
 
+  d.lora_targets = {"q_proj", "v_proj"};
   d.names.prefix = "model.";
   d.names.embedding = "embed_tokens";
   d.names.final_norm = "norm";
