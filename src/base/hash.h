@@ -1,4 +1,5 @@
-// Hashes for identities: structural hashes, plan hashes, caches. Not for security.
+// Hashes for identities: structural hashes, plan hashes, caches. Stable from run to run and from machine to machine
+// (little-endian), since checkpoints hold them. Not for security.
 #pragma once
 
 #include <xxhash.h>
@@ -14,13 +15,25 @@ namespace hierarchos {
 
 inline uint64_t hash64(std::span<const std::byte> data, uint64_t seed = 0) { return XXH64(data.data(), data.size(), seed); }
 
-// Folds values one after another; the order counts.
+struct Hash128 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+// For names that must not collide among millions of entries (token caches, content-addressed files).
+inline Hash128 hash128(std::span<const std::byte> data, uint64_t seed = 0) {
+  const XXH128_hash_t h = XXH3_128bits_withSeed(data.data(), data.size(), seed);
+  return {h.low64, h.high64};
+}
+
+// Folds values one after another; the order counts. Texts are delimited; add the size before a list. Integers of equal
+// value are equal whatever their width; floats count by their bits.
 class Hasher {
  public:
   explicit Hasher(uint64_t seed = 0) : value_(seed ^ 0x9E3779B97F4A7C15ull) {}
 
   template <typename T>
-    requires(std::is_integral_v<T>)
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
   void add(T v) {
     mix(static_cast<uint64_t>(v));
   }

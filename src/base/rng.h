@@ -1,4 +1,5 @@
-// Counter-based random numbers and the small hashes that name their streams.
+// Counter-based random numbers and the small hashes that name their streams: what is drawn depends on names and counters
+// only, never on the order of drawing.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 
 namespace hierarchos {
 
+// FNV-1a, 64 bits, over the bytes of a text.
 constexpr uint64_t fnv1a64(std::string_view text) {
   uint64_t h = 0xCBF29CE484222325ull;
   for (char c : text) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001B3ull;
@@ -21,7 +23,13 @@ constexpr uint64_t splitmix64(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-// Philox4x32-10 (Salmon et al. 2011): four 32-bit words for a counter and a key.
+// Number `index` (from 0) of the sequence that starts at state `seed`, without those before it.
+constexpr uint64_t splitmix64_at(uint64_t seed, uint64_t index) {
+  uint64_t state = seed + index * 0x9E3779B97F4A7C15ull;
+  return splitmix64(state);
+}
+
+// Philox4x32-10 (Salmon et al. 2011, as in Random123): four 32-bit words for a counter and a key.
 constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0], p1 = uint64_t{0xCD9E8D57u} * counter[2];
@@ -33,7 +41,8 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, st
   return counter;
 }
 
-// The project's layout: the stream is the key, the counter is (global step, global token index, element).
+// The project's layout: the stream is the key (the hash of its name, mixed with the run's seed), the counter is (global
+// step, global token index, element).
 constexpr std::array<uint32_t, 4> philox(uint64_t stream, uint32_t step, uint32_t token, uint32_t element) {
   return philox4x32({step, token, element, 0}, {static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)});
 }
