@@ -466,6 +466,10 @@ void finish_row(const Epilogue& e, int64_t n, float* sums, const float* second, 
   HWY_DYNAMIC_DISPATCH(FinishRow)(e, n, sums, second, bias, bias2, residual);
 }
 
+void load_blocks(const Source& source, int64_t, int64_t, int64_t, float*) {
+  throw UnsupportedError("matmul on the CPU does not decode {} yet", name_of(source.storage));
+}
+
 float* thread_buffer(int slot, int64_t floats) {
   struct Free {
     void operator()(float* p) const { std::free(p); }
