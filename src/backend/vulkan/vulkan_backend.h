@@ -31,7 +31,7 @@ struct VulkanLimits {
   bool memory_model = false;
 };
 
-// A compute pipeline: one entry point of a module with its specialization constants.
+// A compute pipeline: one entry point of a module (Slang calls a lone one "main") with its specialization constants.
 class VulkanPipeline {
  public:
   virtual ~VulkanPipeline() = default;
@@ -59,12 +59,12 @@ class VulkanRecorder {
   }
 };
 
-// A line of `groups` workgroups as x × y within 65535 each; shaders take group index = y · x_count + x and ignore those past
-// `groups`.
+// A line of `groups` workgroups as x × y, rows of 32768; a shader's group index is y · 32768 + x (`folded` of types.slang), and
+// it ignores those past `groups`.
 struct FoldedGroups {
   uint32_t x = 0, y = 1;
 };
-FoldedGroups fold_groups(int64_t groups);
+FoldedGroups fold_grid(int64_t groups);
 
 class VulkanKernel : public Kernel {
  public:
