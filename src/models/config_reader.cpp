@@ -16,18 +16,6 @@ bool matches(std::string_view pattern, std::string_view key) {
   return key == pattern;
 }
 
-// transformers writes infinities as {"__float__": "Infinity"}.
-std::optional<double> as_number(const nlohmann::json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value.is_object() && value.size() == 1 && value.contains("__float__") && value["__float__"].is_string()) {
-    const std::string text = value["__float__"].get<std::string>();
-    const double infinity = std::numeric_limits<double>::infinity();
-    if (text == "Infinity") return infinity;
-    if (text == "-Infinity") return -infinity;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 ConfigReader::ConfigReader(const nlohmann::json& config, std::string where, std::string prefix)
@@ -86,7 +74,7 @@ std::optional<double> ConfigReader::number(Keys keys) {
   std::string_view key;
   const nlohmann::json* value = first(keys, &key);
   if (!value) return std::nullopt;
-  if (auto number = as_number(*value)) return number;
+  if (value->is_number()) return value->get<double>();
   fail(key, fmt::format("must be a number, not {}", value->dump()));
 }
 
@@ -113,9 +101,8 @@ std::optional<std::vector<double>> ConfigReader::numbers(Keys keys) {
   std::vector<double> result;
   if (!value->is_array()) fail(key, fmt::format("must be a list of numbers, not {}", value->dump()));
   for (const nlohmann::json& element : *value) {
-    auto number = as_number(element);
-    if (!number) fail(key, fmt::format("must be a list of numbers, but holds {}", element.dump()));
-    result.push_back(*number);
+    if (!element.is_number()) fail(key, fmt::format("must be a list of numbers, but holds {}", element.dump()));
+    result.push_back(element.get<double>());
   }
   return result;
 }
@@ -174,7 +161,7 @@ void ConfigReader::harmless_everywhere() {
 void ConfigReader::finish() const {
   for (const auto& [key, value] : config_.items()) {
     if (value.is_null() || used_.count(key)) continue;
-    unsupported(key, fmt::format("(= {}) is not known for this architecture and could change what it computes; remove it if it does not",
+    unsupported(key, fmt::format("(= {}) is not implemented and could change what is computed; remove it if it does not",
                                  value.dump().substr(0, 80)));
   }
 }

@@ -63,6 +63,7 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
   p.short_factor = rope.numbers({"short_factor"}).value_or(std::vector<double>{});
   p.long_factor = rope.numbers({"long_factor"}).value_or(std::vector<double>{});
   // Settings of another kind of scaling than `rope_type` are read above and have no effect, as in the reference.
+  rope.harmless({"finetuned"});  // a note of YaRN's authors
   rope.finish();
 
   auto need_factor = [&]() {
