@@ -133,8 +133,11 @@ void Interleave(const float* const* rows, int count, int64_t k, int64_t width, f
 void PackPanel(const Source& s, int64_t row, int count, int64_t width, int64_t k0, int64_t k, float* HWY_RESTRICT out) {
   if (count < width) std::memset(out, 0, static_cast<size_t>(width * k) * sizeof(float));
   const auto size = static_cast<int64_t>(size_of(s.dtype));
-  if (s.storage == Storage::Plain && !s.offsets && s.k_stride != 1) {
-    for (int64_t i = 0; i < k; ++i) Load(s.data + (row + (k0 + i) * s.k_stride) * size, s.dtype, count, out + i * width);
+  if (s.storage == Storage::Plain && !s.offsets && (s.k_offsets || s.k_stride != 1)) {
+    for (int64_t i = 0; i < k; ++i) {
+      const int64_t column = s.k_offsets ? s.k_offsets[k0 + i] : (k0 + i) * s.k_stride;
+      Load(s.data + (row + column) * size, s.dtype, count, out + i * width);
+    }
     return;
   }
   const float* rows[2 * HWY_MAX_BYTES / sizeof(float)];
@@ -276,13 +279,15 @@ struct F16Row {
   static float One(const T* p) { return f16_to_f32(*p); }
 };
 
-// kM rows of x by kW rows of w. With one row of x, two sums each hide the latency of the additions.
+// kM rows of x by kW rows of w. With one or two rows of x, two sums each hide the latency of the additions.
 template <class Row, int kM, int kW>
-HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename Row::T* HWY_RESTRICT w, int64_t ldw, int64_t k,
+HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename Row::T* const* w, int64_t k,
                        float* HWY_RESTRICT c, int64_t ldc) {
   const D d;
-  constexpr int kUnroll = kM == 1 ? 2 : 1;
+  constexpr int kUnroll = kM <= 2 ? 2 : 1;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const typename Row::T* rows[kW];
+  for (int j = 0; j < kW; ++j) rows[j] = w[j];
   V sums[kM * kW * kUnroll];
 #pragma GCC unroll 16
   for (int i = 0; i < kM * kW * kUnroll; ++i) sums[i] = hn::Zero(d);
@@ -292,7 +297,7 @@ HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename 
     for (int u = 0; u < kUnroll; ++u) {
       V wv[kW];
 #pragma GCC unroll 4
-      for (int j = 0; j < kW; ++j) wv[j] = Row::At(d, w + j * ldw + i + u * lanes);
+      for (int j = 0; j < kW; ++j) wv[j] = Row::At(d, rows[j] + i + u * lanes);
 #pragma GCC unroll 4
       for (int m = 0; m < kM; ++m) {
         const V xv = hn::LoadU(d, x + m * ldx + i + u * lanes);
@@ -305,64 +310,130 @@ HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename 
     }
   }
   if (kUnroll == 2) {
+#pragma GCC unroll 16
     for (int s = 0; s < kM * kW; ++s) sums[s] = hn::Add(sums[s], sums[s + kM * kW * (kUnroll - 1)]);
   }
-  for (; i + lanes <= k; i += lanes)
+  for (; i + lanes <= k; i += lanes) {
+#pragma GCC unroll 4
     for (int m = 0; m < kM; ++m)
+#pragma GCC unroll 4
       for (int j = 0; j < kW; ++j)
-        sums[m * kW + j] = hn::MulAdd(hn::LoadU(d, x + m * ldx + i), Row::At(d, w + j * ldw + i), sums[m * kW + j]);
+        sums[m * kW + j] = hn::MulAdd(hn::LoadU(d, x + m * ldx + i), Row::At(d, rows[j] + i), sums[m * kW + j]);
+  }
   for (int m = 0; m < kM; ++m)
     for (int j = 0; j < kW; ++j) {
       float sum = hn::GetLane(hn::SumOfLanes(d, sums[m * kW + j]));
-      for (int64_t t = i; t < k; ++t) sum += x[m * ldx + t] * Row::One(w + j * ldw + t);
+      for (int64_t t = i; t < k; ++t) sum += x[m * ldx + t] * Row::One(rows[j] + t);
       c[m * ldc + j] = sum;
     }
 }
 
 template <class Row, int kW>
-void DotsOfRows(const float* x, int64_t ldx, int64_t m, const typename Row::T* w, int64_t ldw, int64_t k, float* c, int64_t ldc) {
-  for (; m >= 4; m -= 4, x += 4 * ldx, c += 4 * ldc) Dots<Row, 4, kW>(x, ldx, w, ldw, k, c, ldc);
-  if (m == 3) Dots<Row, 3, kW>(x, ldx, w, ldw, k, c, ldc);
-  if (m == 2) Dots<Row, 2, kW>(x, ldx, w, ldw, k, c, ldc);
-  if (m == 1) Dots<Row, 1, kW>(x, ldx, w, ldw, k, c, ldc);
+void DotsOfRows(const float* x, int64_t ldx, int64_t m, const typename Row::T* const* w, int64_t k, float* c, int64_t ldc) {
+  for (; m >= 4; m -= 4, x += 4 * ldx, c += 4 * ldc) Dots<Row, 4, kW>(x, ldx, w, k, c, ldc);
+  if (m == 3) Dots<Row, 3, kW>(x, ldx, w, k, c, ldc);
+  if (m == 2) Dots<Row, 2, kW>(x, ldx, w, k, c, ldc);
+  if (m == 1) Dots<Row, 1, kW>(x, ldx, w, k, c, ldc);
 }
 
+// Row `row + j` of w is at offsets[row + j], or row_stride apart without offsets.
 template <class Row>
-void AllDots(const float* x, int64_t ldx, int64_t m, const std::byte* w, int64_t ldw, int64_t rows, int64_t k, float* c,
-             int64_t ldc) {
-  const auto* at = reinterpret_cast<const typename Row::T*>(w);
-  int64_t j = 0;
-  for (; j + 4 <= rows; j += 4) DotsOfRows<Row, 4>(x, ldx, m, at + j * ldw, ldw, k, c + j, ldc);
-  for (; j < rows; ++j) DotsOfRows<Row, 1>(x, ldx, m, at + j * ldw, ldw, k, c + j, ldc);
+void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c, int64_t ldc) {
+  const auto* base = reinterpret_cast<const typename Row::T*>(w.data);
+  const typename Row::T* at[4];
+  for (int64_t j = 0; j < rows;) {
+    const int64_t some = rows - j >= 4 ? 4 : 1;
+    for (int64_t r = 0; r < some; ++r) at[r] = base + (w.offsets ? w.offsets[row + j + r] : (row + j + r) * w.row_stride);
+    if (some == 4)
+      DotsOfRows<Row, 4>(x, ldx, m, at, k, c + j, ldc);
+    else
+      DotsOfRows<Row, 1>(x, ldx, m, at, k, c + j, ldc);
+    j += some;
+  }
 }
 
 void MultiplyRows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
                   int64_t ldc) {
   if (w.storage != Storage::Plain) {
     float* decoded = thread_buffer(7, 4 * k);
+    Source plain;
+    plain.data = reinterpret_cast<const std::byte*>(decoded);
+    plain.row_stride = k;
     for (int64_t j = 0; j < rows; j += 4) {
       const int64_t some = std::min<int64_t>(4, rows - j);
       for (int64_t r = 0; r < some; ++r) load_blocks(w, row + j + r, 0, k, decoded + r * k);
-      AllDots<F32Row>(x, ldx, m, reinterpret_cast<const std::byte*>(decoded), k, some, k, c + j, ldc);
+      AllDots<F32Row>(x, ldx, m, plain, 0, some, k, c + j, ldc);
     }
     return;
   }
-  if (w.offsets) {
-    for (int64_t j = 0; j < rows; ++j) {
-      Source one = w;
-      one.offsets = nullptr;
-      one.data += w.offsets[row + j] * static_cast<int64_t>(size_of(w.dtype));
-      MultiplyRows(x, ldx, m, one, 0, 1, k, c + j, ldc);
-    }
-    return;
-  }
-  const std::byte* at = w.data + row * w.row_stride * static_cast<int64_t>(size_of(w.dtype));
   if (w.dtype == DType::F32)
-    AllDots<F32Row>(x, ldx, m, at, w.row_stride, rows, k, c, ldc);
+    AllDots<F32Row>(x, ldx, m, w, row, rows, k, c, ldc);
   else if (w.dtype == DType::BF16)
-    AllDots<Bf16Row>(x, ldx, m, at, w.row_stride, rows, k, c, ldc);
+    AllDots<Bf16Row>(x, ldx, m, w, row, rows, k, c, ldc);
   else
-    AllDots<F16Row>(x, ldx, m, at, w.row_stride, rows, k, c, ldc);
+    AllDots<F16Row>(x, ldx, m, w, row, rows, k, c, ldc);
+}
+
+// kM rows of x, kN vectors of columns.
+template <class Row, int kM, int kN>
+HWY_NOINLINE void Combine(const float* x, int64_t ldx, const typename Row::T* v, const int64_t* offsets, int64_t k, float* c,
+                          int64_t ldc) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sums[kM * kN];
+#pragma GCC unroll 16
+  for (int m = 0; m < kM; ++m)
+#pragma GCC unroll 4
+    for (int j = 0; j < kN; ++j) sums[m * kN + j] = hn::LoadU(d, c + m * ldc + j * lanes);
+  for (int64_t i = 0; i < k; ++i) {
+    const typename Row::T* row = v + offsets[i];
+    V vv[kN];
+#pragma GCC unroll 4
+    for (int j = 0; j < kN; ++j) vv[j] = Row::At(d, row + j * lanes);
+#pragma GCC unroll 4
+    for (int m = 0; m < kM; ++m) {
+      const V xv = hn::Set(d, x[m * ldx + i]);
+#pragma GCC unroll 4
+      for (int j = 0; j < kN; ++j) sums[m * kN + j] = hn::MulAdd(xv, vv[j], sums[m * kN + j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < kM; ++m)
+#pragma GCC unroll 4
+    for (int j = 0; j < kN; ++j) hn::StoreU(sums[m * kN + j], d, c + m * ldc + j * lanes);
+}
+
+template <class Row, int kM>
+void CombineColumns(const float* x, int64_t ldx, const Source& s, int64_t k, int64_t n, float* c, int64_t ldc) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* v = reinterpret_cast<const typename Row::T*>(s.data);
+  int64_t j = 0;
+  for (; j + 4 * lanes <= n; j += 4 * lanes) Combine<Row, kM, 4>(x, ldx, v + j, s.offsets, k, c + j, ldc);
+  for (; j + lanes <= n; j += lanes) Combine<Row, kM, 1>(x, ldx, v + j, s.offsets, k, c + j, ldc);
+  for (int m = 0; m < kM; ++m)
+    for (int64_t t = j; t < n; ++t) {
+      float sum = c[m * ldc + t];
+      for (int64_t i = 0; i < k; ++i) sum += x[m * ldx + i] * Row::One(v + s.offsets[i] + t);
+      c[m * ldc + t] = sum;
+    }
+}
+
+template <class Row>
+void CombineAll(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c, int64_t ldc) {
+  for (; m >= 4; m -= 4, x += 4 * ldx, c += 4 * ldc) CombineColumns<Row, 4>(x, ldx, v, k, n, c, ldc);
+  if (m == 3) CombineColumns<Row, 3>(x, ldx, v, k, n, c, ldc);
+  if (m == 2) CombineColumns<Row, 2>(x, ldx, v, k, n, c, ldc);
+  if (m == 1) CombineColumns<Row, 1>(x, ldx, v, k, n, c, ldc);
+}
+
+void CombineRows(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c, int64_t ldc) {
+  if (v.dtype == DType::F32)
+    CombineAll<F32Row>(x, ldx, m, v, k, n, c, ldc);
+  else if (v.dtype == DType::BF16)
+    CombineAll<Bf16Row>(x, ldx, m, v, k, n, c, ldc);
+  else
+    CombineAll<F16Row>(x, ldx, m, v, k, n, c, ldc);
 }
 
 // --- epilogue
@@ -381,9 +452,15 @@ HWY_INLINE V Erf(D d, V x) {
   return hn::Div(hn::Mul(x, p), q);
 }
 
+// NaN stays NaN, which the library's functions do not promise.
+HWY_INLINE V KeepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
+
+HWY_INLINE V Tanh(D d, V x) { return KeepNan(x, hn::Tanh(d, x)); }
+
+// The exponential's range ends where its result does.
 HWY_INLINE V Logistic(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
+  return KeepNan(x, hn::Div(one, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 89.0f))))));
 }
 
 HWY_INLINE V Activate(D d, Activation act, V x) {
@@ -394,12 +471,12 @@ HWY_INLINE V Activate(D d, Activation act, V x) {
     case Activation::Gelu: return hn::Mul(hn::Mul(half, x), hn::Add(one, Erf(d, hn::Mul(x, hn::Set(d, 0.70710678118654752f)))));
     case Activation::GeluTanh: {
       const V inner = hn::Mul(hn::Set(d, 0.79788456080286536f), hn::MulAdd(hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, x)), x, x));
-      return hn::Mul(hn::Mul(half, x), hn::Add(one, hn::Tanh(d, inner)));
+      return hn::Mul(hn::Mul(half, x), hn::Add(one, Tanh(d, inner)));
     }
     // Written so that NaN stays NaN.
     case Activation::Relu: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
     case Activation::Relu2: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, x));
-    case Activation::Tanh: return hn::Tanh(d, x);
+    case Activation::Tanh: return Tanh(d, x);
     case Activation::Sigmoid: return Logistic(d, x);
   }
   return x;
@@ -419,7 +496,7 @@ void FinishRow(const Epilogue& e, int64_t n, float* HWY_RESTRICT sums, const flo
       if (bias2) u = hn::Add(u, hn::LoadU(d, bias2 + i));
       v = hn::Mul(v, u);
     }
-    if (e.softcap != 0) v = hn::Mul(cap, hn::Tanh(d, hn::Mul(v, inverse)));
+    if (e.softcap != 0) v = hn::Mul(cap, Tanh(d, hn::Mul(v, inverse)));
     if (residual) v = hn::Add(v, hn::LoadU(d, residual + i));
     hn::StoreU(v, d, sums + i);
   }
@@ -438,6 +515,7 @@ HWY_EXPORT(PackA);
 HWY_EXPORT(PackB);
 HWY_EXPORT(Multiply);
 HWY_EXPORT(MultiplyRows);
+HWY_EXPORT(CombineRows);
 HWY_EXPORT(Load);
 HWY_EXPORT(Store);
 HWY_EXPORT(FinishRow);
@@ -458,6 +536,9 @@ void multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, f
 void multiply_rows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
                    int64_t ldc) {
   HWY_DYNAMIC_DISPATCH(MultiplyRows)(x, ldx, m, w, row, rows, k, c, ldc);
+}
+void combine_rows(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c, int64_t ldc) {
+  HWY_DYNAMIC_DISPATCH(CombineRows)(x, ldx, m, v, k, n, c, ldc);
 }
 void load(const std::byte* from, DType dtype, int64_t n, float* to) { HWY_DYNAMIC_DISPATCH(Load)(from, dtype, n, to); }
 void store(const float* from, int64_t n, DType dtype, std::byte* to) { HWY_DYNAMIC_DISPATCH(Store)(from, n, dtype, to); }
