@@ -1,0 +1,42 @@
+// A package's description and weights.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/package.h"
+#include "models/decoder.h"
+#include "models/description.h"
+#include "runtime/session.h"
+
+namespace hierarchos::models {
+
+struct LoadedModel {
+  Description description;
+  nlohmann::json config, generation_config;  // generation_config is null where the package has none
+  std::shared_ptr<const formats::Package> package;
+  std::map<std::string, std::string> files;  // parameter → its tensor's name in the package
+  std::map<std::string, Storage> storages;   // how a parameter's tensor is stored there
+
+  // The parameter that a tensor of the package is; none for those that the model does not use.
+  std::optional<std::string> parameter_of(const std::string& tensor) const;
+  // Type of a parameter in memory: block-quantised tensors keep their blocks, all else is fp32. For ModelOptions.
+  Type parameter_type(const std::string& name, const Shape& shape) const;
+};
+
+// Reads config.json, finds each parameter's tensor and checks its shape. Throws UnsupportedError for what is not honoured,
+// DataError for a missing, misshapen or unexpected tensor, naming it.
+LoadedModel load(const std::filesystem::path& path);
+LoadedModel load(std::shared_ptr<const formats::Package> package);
+
+enum class KeepBlocks : uint8_t { No, Yes };
+// Copies the parameters to the device, those that `store` has not got yet. KeepBlocks::No decodes block-quantised
+// tensors to fp32 (training the base needs that).
+void upload_parameters(const LoadedModel& model, Storehouse& store, KeepBlocks keep = KeepBlocks::Yes);
+
+}  // namespace hierarchos::models
