@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "ops/vulkan_kernel.h"
 
@@ -40,7 +41,9 @@ std::unique_ptr<Kernel> reduce_vulkan(VulkanBackend& backend, const KernelReques
   first.length = static_cast<uint64_t>(length);
   first.chunks = static_cast<uint32_t>(chunks);
   first.chunk = narrow(request, (length + chunks - 1) / chunks);
-  first.scale = kind == "mean" && length > 0 ? static_cast<float>(1.0 / static_cast<double>(length)) : 1.0f;
+  // The mean of nothing is NaN.
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  first.scale = kind != "mean" ? 1.0f : length > 0 ? static_cast<float>(1.0 / static_cast<double>(length)) : nan;
   const auto groups_for = [=](int64_t pieces_) {
     return static_cast<uint64_t>(outer * pieces_) * (rows ? 1 : groups_of(static_cast<uint64_t>(inner), 64));
   };
