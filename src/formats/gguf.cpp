@@ -1,6 +1,5 @@
 #include "formats/gguf.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -139,7 +138,6 @@ void GgufFile::parse() {
   }
   const int64_t alignment = integer("general.alignment", 32);
   if (alignment < 8 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0) fail(fmt::format("general.alignment is {}", alignment));
-  std::vector<std::pair<Entry*, uint64_t>> offsets;
   for (uint64_t i = 0; i < tensors; ++i) {
     std::string name = in.string("a tensor name");
     const auto rank = in.number<uint32_t>(name.c_str());
@@ -169,18 +167,16 @@ void GgufFile::parse() {
       e.bytes = static_cast<size_t>(bytes);
     }
     if (offset % static_cast<uint64_t>(alignment) != 0) fail(fmt::format("tensor {} lies at {}, which is not a multiple of {}", name, offset, alignment));
-    auto [at, fresh] = entries_.emplace(name, std::move(e));
-    if (!fresh) fail(fmt::format("tensor {} occurs twice", name));
-    offsets.emplace_back(&at->second, offset);
+    e.begin = offset;
+    if (!entries_.emplace(name, std::move(e)).second) fail(fmt::format("tensor {} occurs twice", name));
   }
   const auto a = static_cast<size_t>(alignment);
   const size_t data = (in.at() + a - 1) / a * a, size = file_.bytes().size();
-  for (const auto& [name, e] : entries_) {
-    const uint64_t offset = std::find_if(offsets.begin(), offsets.end(), [&](const auto& o) { return o.first == &e; })->second;
-    if (data > size || offset > size - data || e.bytes > size - data - offset)
+  for (auto& [name, e] : entries_) {
+    if (data > size || e.begin > size - data || e.bytes > size - data - e.begin)
       fail(fmt::format("tensor {} ends beyond the file's {} bytes: the file is cut off", name, size));
+    e.begin += data;
   }
-  for (auto& [entry, offset] : offsets) entry->begin = data + static_cast<size_t>(offset);
 }
 
 const GgufValue* GgufFile::find(const std::string& key) const {
