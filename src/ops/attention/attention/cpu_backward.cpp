@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "ops/attention/attention/cpu_problem.h"
 #include "ops/attention/attention/rows.h"
+#include "ops/cpu_tasks.h"
 #include "ops/operator.h"
 
 namespace hierarchos::ops {
@@ -45,10 +46,10 @@ class AttentionBackwardKernel final : public CpuKernel {
     if (ddense_bias_ >= 0)
       std::fill_n(reinterpret_cast<float*>(operands[first + static_cast<size_t>(ddense_bias_)]),
                   p_.dense_heads * p_.tokens * p_.logical_keys, 0.0f);
-    pool.parallel_for(p_.tiles(), [&](int64_t tile, int) { deltas(e, tile); });
+    for_tasks(pool, p_.work(), p_.tiles(), [&](int64_t tile) { deltas(e, tile); });
     const int64_t head_groups = p_.kv_heads / heads_of_task_;
     const int64_t query_tasks = p_.tiles() * head_groups;
-    pool.parallel_for(query_tasks + key_tiles_ * p_.kv_heads, [&](int64_t i, int) {
+    for_tasks(pool, 2 * p_.work(), query_tasks + key_tiles_ * p_.kv_heads, [&](int64_t i) {
       if (i < query_tasks) {
         for (int64_t h = 0; h < heads_of_task_; ++h) query_tile(e, i / head_groups, i % head_groups * heads_of_task_ + h);
       } else {

@@ -41,6 +41,8 @@ AttentionProblem::AttentionProblem(const KernelRequest& request, int first_opera
   // About 96 rows a tile: enough for keys that are packed once a tile to pay.
   tile = std::max<int64_t>(1, 96 / std::max<int64_t>(group, 1));
   while (tile > 8 && (tokens + tile - 1) / tile * kv_heads < 8) tile = (tile + 1) / 2;
+  // Few tokens over a block table are the next tokens of as many segments.
+  if (at.block_table >= 0 && tokens <= 32) tile = 1;
   tile = std::max<int64_t>(1, std::min(tile, tokens));
 }
 

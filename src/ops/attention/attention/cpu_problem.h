@@ -6,6 +6,7 @@
 // share its keys.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <string>
@@ -49,7 +50,11 @@ class AttentionProblem {
   int64_t tile = 1;  // tokens a query tile, chosen by shape
   int64_t tiles() const { return (tokens + tile - 1) / tile; }
 
-  bool biased() const { return at.alibi >= 0 || at.bias_table >= 0 || at.dense_bias >= 0; }
+  // Multiplications of the forward, were every query to see every key that it may.
+  double work() const {
+    const int64_t seen = keys == Keys::Range ? logical_keys : std::min(logical_keys, list_columns * key_block);
+    return static_cast<double>(tokens * heads) * static_cast<double>(seen * (d + dv));
+  }
   const TensorDesc& desc(int operand) const { return descs_[static_cast<size_t>(operand)]; }
 
  private:

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
+#include "ops/cpu_tasks.h"
 #include "ops/matmul/matmul/gemm.h"
 #include "ops/matmul/matmul/matmul.h"
 #include "ops/operator.h"
@@ -13,7 +14,6 @@ namespace hierarchos::ops {
 namespace {
 
 constexpr int64_t kFewRows = 8;
-constexpr int64_t kSmallWork = 1 << 16;  // multiplications that are not worth a second thread
 
 gemm::Activation activation_of(const std::string& name) {
   using A = gemm::Activation;
@@ -116,7 +116,7 @@ class MatmulKernel final : public CpuKernel {
   void run(ThreadPool& pool, std::span<std::byte* const> operands) const override {
     const int64_t row_blocks = (m_ + block_m_ - 1) / block_m_, column_blocks = (n_ + block_n_ - 1) / block_n_;
     const int64_t count = batches_ * row_blocks * column_blocks;
-    pool.parallel_for(count, [&](int64_t i, int) {
+    for_tasks(pool, work_, count, [&](int64_t i) {
       const int64_t batch = i / (row_blocks * column_blocks), rest = i % (row_blocks * column_blocks);
       // Neighbours share a block of w.
       const int64_t m0 = rest % row_blocks * block_m_, n0 = rest / row_blocks * block_n_;
@@ -138,14 +138,14 @@ class MatmulKernel final : public CpuKernel {
       k += p.x.k;
       few_rows_ = few_rows_ && (p.w.rows_contiguous || p.w.k <= 1);
     }
-    const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(std::max<int64_t>(k, 1));
+    work_ = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(std::max<int64_t>(k, 1));
     if (few_rows_) {
       // Blocks of at least 32 KiB of w or so, few enough to cost nothing to hand out.
       block_m_ = std::max<int64_t>(m_, 1);
       const int64_t least = std::max<int64_t>(8, 8192 / std::max<int64_t>(k, 1));
       block_n_ = std::max(least, (n_ + 63) / 64);
       block_n_ = (block_n_ + 3) / 4 * 4;
-      if (work * static_cast<double>(batches_) <= kSmallWork) block_n_ = std::max<int64_t>(n_, 1);
+      if (work_ <= kWorkOfOneThread) block_n_ = std::max<int64_t>(n_, 1);
       return;
     }
     const int64_t a = gemm::panel_rows_a(), b = gemm::panel_rows_b();
@@ -156,7 +156,7 @@ class MatmulKernel final : public CpuKernel {
     while (true) {
       const int64_t blocks = batches_ * ((m_ + block_m_ - 1) / block_m_) * ((n_ + block_n_ - 1) / block_n_);
       const double each = static_cast<double>(block_m_) * static_cast<double>(block_n_) * static_cast<double>(k);
-      if (blocks >= 16 || each <= 4 * kSmallWork) break;
+      if (blocks >= 16 || each <= 4 * kWorkOfOneThread) break;
       if (block_n_ > block_m_ && block_n_ > b)
         block_n_ = up(block_n_ / 2, b);
       else if (block_m_ > a)
@@ -295,6 +295,7 @@ class MatmulKernel final : public CpuKernel {
   int64_t m_ = 0, n_ = 0, batches_ = 1;
   bool few_rows_ = false, row_scale_batched_ = false;
   int64_t block_m_ = 1, block_n_ = 1;
+  double work_ = 0;  // multiplications
   std::vector<Product> products_;
 };
 

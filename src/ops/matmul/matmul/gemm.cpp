@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "quant/blocks.h"
 
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)  // the portable target serves what is older than AVX2
@@ -15,6 +16,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/matmul/matmul/gemm.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
 
@@ -336,6 +338,13 @@ void DotsOfRows(const float* x, int64_t ldx, int64_t m, const typename Row::T* c
   if (m == 1) Dots<Row, 1, kW>(x, ldx, w, k, c, ldc);
 }
 
+constexpr int64_t kAhead = 8;  // rows
+
+template <typename T>
+HWY_INLINE void PrefetchRow(const T* row, int64_t n) {
+  for (int64_t i = 0; i < n; i += static_cast<int64_t>(64 / sizeof(T))) hwy::Prefetch(row + i);
+}
+
 // Row `row + j` of w is at offsets[row + j], or row_stride apart without offsets.
 template <class Row>
 void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c, int64_t ldc) {
@@ -344,6 +353,9 @@ void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t ro
   for (int64_t j = 0; j < rows;) {
     const int64_t some = rows - j >= 4 ? 4 : 1;
     for (int64_t r = 0; r < some; ++r) at[r] = base + (w.offsets ? w.offsets[row + j + r] : (row + j + r) * w.row_stride);
+    if (w.offsets) {  // rows far apart, which the hardware does not foresee
+      for (int64_t r = 0; r < 4 && j + kAhead + r < rows; ++r) PrefetchRow(base + w.offsets[row + j + kAhead + r], k);
+    }
     if (some == 4)
       DotsOfRows<Row, 4>(x, ldx, m, at, k, c + j, ldc);
     else
@@ -387,6 +399,7 @@ HWY_NOINLINE void Combine(const float* x, int64_t ldx, const typename Row::T* v,
     for (int j = 0; j < kN; ++j) sums[m * kN + j] = hn::LoadU(d, c + m * ldc + j * lanes);
   for (int64_t i = 0; i < k; ++i) {
     const typename Row::T* row = v + offsets[i];
+    if (kN > 1 && i + kAhead < k) PrefetchRow(v + offsets[i + kAhead], kN * lanes);
     V vv[kN];
 #pragma GCC unroll 4
     for (int j = 0; j < kN; ++j) vv[j] = Row::At(d, row + j * lanes);
@@ -547,8 +560,10 @@ void finish_row(const Epilogue& e, int64_t n, float* sums, const float* second, 
   HWY_DYNAMIC_DISPATCH(FinishRow)(e, n, sums, second, bias, bias2, residual);
 }
 
-void load_blocks(const Source& source, int64_t, int64_t, int64_t, float*) {
-  throw UnsupportedError("matmul on the CPU does not decode {} yet", name_of(source.storage));
+void load_blocks(const Source& source, int64_t row, int64_t k0, int64_t k, float* out) {
+  const int64_t elements = block_elements(source.storage), bytes = block_bytes(source.storage);
+  const std::byte* at = source.data + (row * source.columns + k0) / elements * bytes;
+  dequantize(source.storage, {at, static_cast<size_t>(k / elements * bytes)}, {out, static_cast<size_t>(k)});
 }
 
 float* thread_buffer(int slot, int64_t floats) {

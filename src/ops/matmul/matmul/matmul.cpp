@@ -26,6 +26,8 @@ void check_product(const InferContext& c, const Type& x, const Type& w, const ch
     c.fail("w{} must be f32, f16, bf16 or block-quantised, it is {}", which, w.to_string());
   if (x.shape.back() != w.shape.back())
     c.fail("x{0} has {1} columns, w{0} has {2}: both are K", which, x.shape.back(), w.shape.back());
+  if (const int64_t block = block_elements(w.storage); x.shape.back() % block != 0)
+    c.fail("w{} has {} columns, no multiple of the {} of a {} block", which, w.shape.back(), block, name_of(w.storage));
   if (w.shape.rank() == 2) return;
   bool same = x.shape.rank() == w.shape.rank();
   for (int a = 0; same && a + 2 < x.shape.rank(); ++a) same = x.shape[a] == w.shape[a];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
+#include "ops/cpu_tasks.h"
 #include "ops/matmul/matmul/gemm.h"
 #include "ops/operator.h"
 #include "ops/scan/linear_scan/linear_scan.h"
@@ -51,6 +52,7 @@ class ScanProblem {
     gemm::load(operands[first + operand] + at * static_cast<int64_t>(size_of(desc.dtype)), desc.dtype, n, to);
   }
 
+  double work() const { return 3.0 * static_cast<double>(tokens * heads) * static_cast<double>(keys * values); }
   int64_t token_floats() const { return 6 * width; }
   // Reads a token's rows to `room` (zeroed once by the caller, so that the padding is zero).
   Token token(std::span<std::byte* const> operands, int64_t t, int64_t h, float* room) const {
@@ -102,7 +104,7 @@ class LinearScanKernel final : public CpuKernel {
     p_.for_uncovered(operands, [&](int64_t t) {
       std::fill_n(y + t * p_.heads * p_.values * y_size, p_.heads * p_.values * y_size, std::byte{0});
     });
-    pool.parallel_for(p_.segments * p_.heads * parts, [&](int64_t i, int) {
+    for_tasks(pool, p_.work(), p_.segments * p_.heads * parts, [&](int64_t i) {
       part(operands, i / (p_.heads * parts), i / parts % p_.heads, i % parts * rows_);
     });
   }
@@ -158,8 +160,8 @@ class LinearScanBackwardKernel final : public CpuKernel {
         std::fill_n(results[i] + t * bytes, bytes, std::byte{0});
       }
     });
-    pool.parallel_for(p_.segments * p_.heads,
-                      [&](int64_t i, int) { segment(operands, results, i / p_.heads, i % p_.heads); });
+    for_tasks(pool, 3 * p_.work(), p_.segments * p_.heads,
+              [&](int64_t i) { segment(operands, results, i / p_.heads, i % p_.heads); });
   }
 
  private:
