@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "backend/vulkan/vulkan_backend.h"
 #include "base/os/file.h"
 #include "check.h"
 #include "runtime/device_choice.h"
@@ -140,6 +141,10 @@ int run(int argc, char** argv) {
   }
   if (!json_path.empty())
     write_file_atomic(json_path, nlohmann::ordered_json{{"device", device}, {"cases", report}}.dump(1) + "\n");
+  if (const auto* vulkan = dynamic_cast<const VulkanBackend*>(backend.get()); vulkan && vulkan->validation_messages() > 0) {
+    fmt::print("failed  {} messages of Vulkan's validation layers\n", vulkan->validation_messages());
+    ++counts["failed"];
+  }
   fmt::print("{} refused\n{} passed, {} failed\n", counts["refused"], counts["passed"], counts["failed"]);
   return counts["failed"] == 0 ? 0 : 1;
 }
