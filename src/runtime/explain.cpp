@@ -47,28 +47,27 @@ std::vector<ScopeWork> work_by_scope(const Session& session) {
   const BoundInfo& bound = session.bound();
   const std::vector<std::string> scopes = call_scopes(session.program().graph());
   std::vector<ScopeWork> out;
-  int64_t group = 0;
-  std::map<std::string, std::pair<int64_t, int64_t>> groups;  // scope → first and last barrier group
   std::map<std::string, size_t> index;
+  std::map<std::string, int64_t> longest;  // of the scope's kernels since the last barrier, in dependent dispatches
+  const auto close_group = [&] {
+    for (auto& [scope, chain] : longest) out[index.at(scope)].dependent += chain;
+    longest.clear();
+  };
   for (size_t s = 0; s < bound.program.steps.size(); ++s) {
     const BoundStep& step = bound.program.steps[s];
-    if (step.barrier_before) ++group;
+    if (step.barrier_before) close_group();
     const std::string& label = bound.program.labels[step.label];
     std::string scope;
     for (const std::string& candidate : scopes)
       if (inside(label, candidate) && candidate.size() > scope.size()) scope = candidate;
-    auto [at, fresh] = index.emplace(scope, out.size());
-    if (fresh) {
-      out.push_back({scope, 0, 0, 0, 0});
-      groups[scope] = {group, group};
-    }
-    ScopeWork& work = out[at->second];
+    if (index.emplace(scope, out.size()).second) out.push_back({scope, 0, 0, 0, 0});
+    ScopeWork& work = out[index.at(scope)];
     ++work.dispatches;
     work.flops += bound.origins[s]->cost.flops;
     work.bytes += bound.origins[s]->cost.bytes;
-    groups[scope].second = group;
+    longest[scope] = std::max<int64_t>(longest[scope], std::max(1, step.kernel->dependent_dispatches()));
   }
-  for (ScopeWork& work : out) work.dependent = groups[work.scope].second - groups[work.scope].first + 1;
+  close_group();
   return out;
 }
 
