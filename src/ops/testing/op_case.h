@@ -45,6 +45,7 @@ struct OpCase {
   // Bound on ‖ours - reference‖ / ‖reference‖ of each result; 0 means exact equality (integers always).
   double tolerance = 2e-6;
   bool grad = true;            // also run in grad mode (small cases only: central differences cost 2 runs an element)
+  std::vector<int> grad_results;  // results that grad mode differentiates; empty: all that are floating
   bool perf = false;           // a realistic size for perf mode; not run in test mode
   std::string expect_error;    // building must throw ShapeError/UserError/UnsupportedError whose text contains this
 };
