@@ -137,18 +137,30 @@ void iq4_nl(const Byte* b, float* y) {
 
 void decode(Storage storage, const Byte* b, float* y) {
   switch (storage) {
-    case Storage::Q4_0: return q4_0(b, y);
-    case Storage::Q4_1: return q4_1(b, y);
-    case Storage::Q5_0: return q5(b + 6, read<uint32_t>(b + 2), half(b), 0, 16, y);
-    case Storage::Q5_1: return q5(b + 8, read<uint32_t>(b + 4), half(b), half(b + 2), 0, y);
-    case Storage::Q8_0: return q8_0(b, y);
-    case Storage::Q2_K: return q2_k(b, y);
-    case Storage::Q3_K: return q3_k(b, y);
-    case Storage::Q4_K: return q4_or_5_k(b, false, y);
-    case Storage::Q5_K: return q4_or_5_k(b, true, y);
-    case Storage::Q6_K: return q6_k(b, y);
-    case Storage::IQ4_NL: return iq4_nl(b, y);
-    case Storage::Plain: break;
+    case Storage::Q4_0:
+      return q4_0(b, y);
+    case Storage::Q4_1:
+      return q4_1(b, y);
+    case Storage::Q5_0:
+      return q5(b + 6, read<uint32_t>(b + 2), half(b), 0, 16, y);
+    case Storage::Q5_1:
+      return q5(b + 8, read<uint32_t>(b + 4), half(b), half(b + 2), 0, y);
+    case Storage::Q8_0:
+      return q8_0(b, y);
+    case Storage::Q2_K:
+      return q2_k(b, y);
+    case Storage::Q3_K:
+      return q3_k(b, y);
+    case Storage::Q4_K:
+      return q4_or_5_k(b, false, y);
+    case Storage::Q5_K:
+      return q4_or_5_k(b, true, y);
+    case Storage::Q6_K:
+      return q6_k(b, y);
+    case Storage::IQ4_NL:
+      return iq4_nl(b, y);
+    case Storage::Plain:
+      break;
   }
 }
 
@@ -160,14 +172,26 @@ int64_t blocks_in(Storage storage, size_t bytes, size_t values) {
   return static_cast<int64_t>(bytes / size);
 }
 
-Byte nibble(float v) { return static_cast<Byte>(std::clamp(static_cast<int>(v), 0, 15)); }
+// Towards zero, as ggml does. A scale of subnormal size has an infinite inverse, so anything may come here.
+Byte nibble(float v) { return static_cast<Byte>(std::isnan(v) ? 8 : static_cast<int>(std::clamp(v, 0.0f, 15.0f))); }
+Byte signed_byte(float v) {
+  return static_cast<Byte>(std::isnan(v) ? 0 : static_cast<int>(std::clamp(std::round(v), -127.0f, 127.0f)));
+}
+
+void check_scale(float scale, const float* x, Storage storage) {
+  const bool finite = std::all_of(x, x + 32, [](float v) { return std::isfinite(v); });
+  if (!finite || std::isinf(f16_to_f32(f32_to_f16(scale))))
+    throw UserError("values that are not finite, or too large for a scale in half precision, cannot become {} blocks",
+                    name_of(storage));
+}
 
 }  // namespace
 
 void dequantize(Storage storage, std::span<const std::byte> blocks, std::span<float> out) {
   const int64_t count = blocks_in(storage, blocks.size(), out.size());
   const auto* b = reinterpret_cast<const Byte*>(blocks.data());
-  for (int64_t i = 0; i < count; ++i) decode(storage, b + i * block_bytes(storage), out.data() + i * block_elements(storage));
+  const int64_t bytes = block_bytes(storage), elements = block_elements(storage);
+  for (int64_t i = 0; i < count; ++i) decode(storage, b + i * bytes, out.data() + i * elements);
 }
 
 void quantize(Storage storage, std::span<const float> values, std::span<std::byte> blocks) {
@@ -181,6 +205,7 @@ void quantize(Storage storage, std::span<const float> values, std::span<std::byt
         for (int i = 0; i < 32; ++i)
           if (std::abs(x[i]) > std::abs(most)) most = x[i];
         const float d = most / -8, inverse = d != 0 ? 1 / d : 0;
+        check_scale(d, x, storage);
         put_half(b, d);
         for (int i = 0; i < 16; ++i)
           b[2 + i] = static_cast<Byte>(nibble(x[i] * inverse + 8.5f) | (nibble(x[i + 16] * inverse + 8.5f) << 4));
@@ -189,21 +214,25 @@ void quantize(Storage storage, std::span<const float> values, std::span<std::byt
       case Storage::Q4_1: {
         const auto [low, high] = std::minmax_element(x, x + 32);
         const float d = (*high - *low) / 15, inverse = d != 0 ? 1 / d : 0;
+        check_scale(std::max(d, std::abs(*low)), x, storage);
         put_half(b, d);
         put_half(b + 2, *low);
         for (int i = 0; i < 16; ++i)
-          b[4 + i] = static_cast<Byte>(nibble((x[i] - *low) * inverse + 0.5f) | (nibble((x[i + 16] - *low) * inverse + 0.5f) << 4));
+          b[4 + i] = static_cast<Byte>(nibble((x[i] - *low) * inverse + 0.5f) |
+                                       (nibble((x[i + 16] - *low) * inverse + 0.5f) << 4));
         break;
       }
       case Storage::Q8_0: {
         float most = 0;
         for (int i = 0; i < 32; ++i) most = std::max(most, std::abs(x[i]));
         const float d = most / 127, inverse = d != 0 ? 1 / d : 0;
+        check_scale(d, x, storage);
         put_half(b, d);
-        for (int i = 0; i < 32; ++i) b[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(x[i] * inverse)));
+        for (int i = 0; i < 32; ++i) b[2 + i] = signed_byte(x[i] * inverse);
         break;
       }
-      default: throw UnsupportedError("quantising to {} is not supported", name_of(storage));
+      default:
+        throw UnsupportedError("quantising to {} is not supported", name_of(storage));
     }
   }
 }

@@ -1,26 +1,28 @@
 #include "tensor/dtype.h"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-
-#include "base/error.h"
 
 namespace hierarchos {
 
 size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::F64:
-    case DType::I64: return 8;
+    case DType::I64:
+      return 8;
     case DType::F32:
-    case DType::I32: return 4;
+    case DType::I32:
+      return 4;
     case DType::F16:
     case DType::BF16:
-    case DType::I16: return 2;
+    case DType::I16:
+      return 2;
     case DType::I8:
     case DType::U8:
-    case DType::Bool: return 1;
+    case DType::Bool:
+      return 1;
   }
   return 0;
 }
@@ -51,14 +53,17 @@ bool is_floating(DType d) { return d == DType::F64 || d == DType::F32 || d == DT
 bool is_integer(DType d) { return !is_floating(d); }
 
 uint16_t f32_to_f16(float value) {
-  const auto sign = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) >> 16) & 0x8000);
-  if (std::isnan(value)) return sign | 0x7E00;
-  const double a = std::abs(round_to(DType::F16, static_cast<double>(value)));  // exact from here on
-  if (std::isinf(a)) return sign | 0x7C00;
-  if (a < 0x1p-14) return sign | static_cast<uint16_t>(a * 0x1p24);
-  int exponent;  // a = m · 2^exponent, m in [0.5, 1)
-  const auto mantissa = static_cast<int>(std::frexp(a, &exponent) * 2048);
-  return static_cast<uint16_t>(sign | ((exponent + 14) * 1024 + mantissa - 1024));
+  uint32_t x = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((x >> 16) & 0x8000);
+  x &= 0x7FFFFFFF;
+  if (x > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00 | ((x >> 13) & 0x1FF));  // a quiet NaN
+  if (x >= 0x477FF000) return sign | 0x7C00;                                              // 65520 and above: infinity
+  if (x < 0x38800000) {  // below 2^-14: the sum's last place is a subnormal half's, so the adder rounds
+    const float sum = std::bit_cast<float>(x) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - std::bit_cast<uint32_t>(0.5f)));
+  }
+  x += 0xFFF + ((x >> 13) & 1) - (112u << 23);
+  return static_cast<uint16_t>(sign | (x >> 13));
 }
 
 float f16_to_f32(uint16_t bits) {
@@ -85,10 +90,20 @@ double round_to(DType dtype, double v) {
   int digits, min_exponent;
   double limit;
   switch (dtype) {
-    case DType::F32: return static_cast<double>(static_cast<float>(v));
-    case DType::F16: digits = 11; min_exponent = -13; limit = 65520.0; break;
-    case DType::BF16: digits = 8; min_exponent = -125; limit = 0x1.FFp127; break;
-    default: return v;
+    case DType::F32:
+      return static_cast<double>(static_cast<float>(v));
+    case DType::F16:
+      digits = 11;
+      min_exponent = -13;
+      limit = 65520.0;
+      break;
+    case DType::BF16:
+      digits = 8;
+      min_exponent = -125;
+      limit = 0x1.FFp127;
+      break;
+    default:
+      return v;
   }
   if (std::abs(v) >= limit) return std::copysign(std::numeric_limits<double>::infinity(), v);
   int exponent;

@@ -8,9 +8,13 @@ namespace hierarchos {
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   if (dims.size() > kMaxRank) throw UserError("a tensor has at most {} axes, this has {}", kMaxRank, dims.size());
-  for (int64_t d : dims)
-    if (d < 0) throw UserError("an extent of {} in a shape", d);
   std::copy(dims.begin(), dims.end(), dims_.begin());
+  int64_t product = 1;  // without extents of 0, so that no product of some of the extents overflows either
+  for (int64_t d : dims) {
+    if (d < 0) throw UserError("an extent of {} in a shape", d);
+    if (__builtin_mul_overflow(product, std::max<int64_t>(d, 1), &product))
+      throw UserError("a tensor of shape {} is too large", to_string());
+  }
 }
 
 int64_t Shape::elements() const {
