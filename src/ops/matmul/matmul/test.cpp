@@ -96,6 +96,24 @@ OP_CASES(matmul) {
   cases.push_back(plain(30, 33, 40, DType::F32, DType::F16));
   cases.push_back(plain(30, 33, 40, DType::BF16, DType::F32));
 
+  // Block-quantised weights, decoded as they are read; only whole blocks.
+  for (Storage storage : {Storage::Q8_0, Storage::Q4_0, Storage::Q4_1})
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 35, 32}, {1, 64, 320}, {3, 7, 64}, {40, 50, 288}, {20, 33, 544}}) {
+      OpCase c = plain(m, n, k, DType::F32, DType::F32);
+      c.name += fmt::format(" {}", name_of(storage));
+      c.inputs[1].type.storage = storage;
+      c.inputs[1].constant();
+      c.grad = false;
+      cases.push_back(c);
+    }
+  {
+    OpCase c = plain(3, 4, 40, DType::F32, DType::F32);
+    c.name = "part of a block";
+    c.inputs[1].type.storage = Storage::Q8_0;
+    c.expect_error = "no multiple of the 32";
+    cases.push_back(c);
+  }
+
   // Views: transposes of either operand, slices of a wider matrix, rows of a batch.
   for (int64_t m : {1, 6, 50})
     for (DType dtype : {DType::F32, DType::BF16}) {
@@ -201,6 +219,15 @@ OP_CASES(matmul) {
              {512, 8, 576}, {512, 576, 8}, {24, 64, 64}, {2048, 2048, 2048}}) {
       OpCase c = plain(m, n, k, dtype, dtype);
       c.name += " perf";
+      c.perf = true;
+      c.grad = false;
+      cases.push_back(c);
+    }
+  for (Storage storage : {Storage::Q8_0, Storage::Q4_0})
+    for (int64_t m : {1, 512}) {
+      OpCase c = plain(m, 1536, 576, DType::F32, DType::F32);
+      c.name += fmt::format(" {} perf", name_of(storage));
+      c.inputs[1].type.storage = storage;
       c.perf = true;
       c.grad = false;
       cases.push_back(c);
