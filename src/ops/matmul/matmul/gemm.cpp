@@ -8,7 +8,7 @@
 #include <new>
 
 #include "base/error.h"
-#include "quant/blocks.h"
+#include "ops/matmul/matmul/decode.h"
 
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)  // the portable target serves what is older than AVX2
@@ -563,7 +563,7 @@ void finish_row(const Epilogue& e, int64_t n, float* sums, const float* second, 
 void load_blocks(const Source& source, int64_t row, int64_t k0, int64_t k, float* out) {
   const int64_t elements = block_elements(source.storage), bytes = block_bytes(source.storage);
   const std::byte* at = source.data + (row * source.columns + k0) / elements * bytes;
-  dequantize(source.storage, {at, static_cast<size_t>(k / elements * bytes)}, {out, static_cast<size_t>(k)});
+  decode_blocks(source.storage, at, k / elements, out);
 }
 
 float* thread_buffer(int slot, int64_t floats) {
