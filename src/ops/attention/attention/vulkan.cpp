@@ -1,5 +1,6 @@
-// Which kernels attention gets. Rows (a query token and head) are cut into tiles of 4 or 16; decoding has few, so its keys
-// are split over workgroups and joined. Heads may have up to 256 channels.
+// Which kernels attention gets: few tokens (decoding) go one by one to a kernel that is quick to answer, others by tiles of
+// 16 rows (a query token and head). Where that gives few workgroups, keys are split over more and joined. Heads may have up
+// to 256 channels.
 #include "ops/attention/attention/attention.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ struct Args {
 
 constexpr int64_t kFewTokens = 32;     // decoding: each token is a unit, since its keys are its own
 constexpr int64_t kEnoughGroups = 256;  // for a large device
-constexpr int64_t kKeysOfSplit = 256;
+constexpr int64_t kEnoughDecodeGroups = 1024;  // their slices are short
+constexpr int64_t kKeysOfSplit = 128;
 
 // Everything that forward and backward say in the same way. `first`: index of q among the inputs.
 struct Common {
@@ -74,14 +76,14 @@ struct Common {
     args.key_block = static_cast<uint32_t>(std::max<int64_t>(attrs.i_or("key_block", 1), 1));
     if (at.key_list >= 0) args.list_n = narrow(request, operand(at.key_list).shape[1]);
     args.splits = 1;
-    set_unit(mode == 0 ? args.tokens : mode == 1 ? args.query_block : 1, 16);
+    set_unit(mode == 0 ? args.tokens : mode == 1 ? args.query_block : 1);
   }
 
-  // Tokens that share their list of keys, and rows a tile.
-  void set_unit(uint32_t tokens, uint32_t rows) {
+  // Tokens that share their list of keys.
+  void set_unit(uint32_t tokens) {
     args.unit_tokens = std::max(tokens, 1u);
     args.units = static_cast<uint32_t>(groups_of(args.tokens, args.unit_tokens));
-    args.tiles = static_cast<uint32_t>(groups_of(uint64_t{std::min(args.unit_tokens, args.tokens)} * args.group, rows));
+    args.tiles = static_cast<uint32_t>(groups_of(uint64_t{std::min(args.unit_tokens, args.tokens)} * args.group, 16));
   }
 
   std::array<uint32_t, 12> constants(uint32_t type_out, uint32_t type_dout) const {
@@ -144,23 +146,25 @@ uint32_t width_class(uint32_t width) { return width <= 64 ? 64 : width <= 128 ? 
 std::unique_ptr<Kernel> attention_vulkan(VulkanBackend& backend, const KernelRequest& request) {
   Common common(request, 0);
   Args& args = common.args;
-  uint32_t unit = args.unit_tokens;
-  if (common.mode == 0 && args.tokens <= kFewTokens) unit = 1;
-  const uint32_t rows = uint64_t{std::min(unit, args.tokens)} * args.group <= 4 ? 4 : 16;
-  common.set_unit(unit, rows);
+  if (common.mode == 0 && args.tokens <= kFewTokens) common.set_unit(1);
+  const bool decode = args.unit_tokens == 1 && args.group <= 8;
+  if (decode) args.tiles = 1;
   const int64_t groups = int64_t{args.units} * args.tiles * args.kv_heads;
   int64_t capacity = args.blocks != 0 ? int64_t{args.blocks} * args.page : int64_t{args.keys};
   if (common.mode != 0) capacity = int64_t{args.list_n} * (common.mode == 1 ? args.key_block : 1);
-  if (groups > 0 && groups < kEnoughGroups)
+  const int64_t enough = decode ? kEnoughDecodeGroups : kEnoughGroups;
+  if (groups > 0 && groups < enough)
     args.splits = static_cast<uint32_t>(
-        std::clamp<int64_t>(std::min(capacity / kKeysOfSplit, (kEnoughGroups + groups - 1) / groups), 1, 64));
+        std::clamp<int64_t>(std::min(capacity / kKeysOfSplit, (enough + groups - 1) / groups), 1, 64));
 
-  const auto constants = common.constants(vulkan_type(request, request.outputs[0]), 1);
-  const std::string module = fmt::format("attention/forward_{}x{}", rows, width_class(args.width_v));
+  const auto shared = common.constants(vulkan_type(request, request.outputs[0]), 1);
+  std::vector<uint32_t> constants(shared.begin(), shared.end());
+  if (decode) constants.push_back(args.group);
+  const std::string module = decode ? "attention/decode" : fmt::format("attention/forward_{}", width_class(args.width_v));
   const PipelineOptions options{.argument_buffer = true};
   const VulkanPipeline* pipeline = &backend.pipeline(module, "main", constants, options);
   const VulkanPipeline* combine =
-      args.splits > 1 ? &backend.pipeline("attention/combine", "main", constants, options) : nullptr;
+      args.splits > 1 ? &backend.pipeline("attention/combine", "main", shared, options) : nullptr;
   auto kernel = std::make_unique<RecordedKernel>(module);
   if (args.splits > 1) {
     kernel->scratch = int64_t{args.tokens} * args.heads * args.splits * (args.width_v + 2) * 4;
