@@ -60,6 +60,7 @@ struct BoundStep {
   uint32_t first_operand = 0;  // index into BoundProgram::operands
   uint16_t inputs = 0;
   uint16_t outputs = 0;
+  uint16_t operands = 0;  // inputs, outputs and perhaps scratch
   bool barrier_before = false;  // waits for all steps since the last barrier
   bool split_before = false;    // a submission may end here
   int32_t predicate = -1;       // index into BoundProgram::predicates: runs only if that flag is not 0

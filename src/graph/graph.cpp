@@ -330,6 +330,28 @@ std::vector<Value> Graph::predicate(const std::string& name, Value flag, std::ve
   return emit_control(predicate_op(), built.id, std::move(inputs), std::move(attrs), join(scope(), name));
 }
 
+std::vector<Value> Graph::host_step(const std::string& name, std::vector<Value> inputs, const std::vector<Type>& results,
+                                    std::function<std::vector<HostTensor>(std::span<const HostTensor>)> run) {
+  Function& f = current();
+  Node node;
+  node.op = &host_step_op();
+  for (const Value& v : inputs) {
+    node.inputs.push_back(capture(f, v));
+    if (!v.type().plain()) fail("host_step", inputs, "operands are plain");
+  }
+  node.attrs = {{"step", static_cast<int64_t>(host_steps_.size())}};
+  node.scope = join(scope(), name);
+  host_steps_.push_back({name, std::move(run)});
+  const auto index = static_cast<int32_t>(f.nodes.size());
+  std::vector<Value> values;
+  for (size_t r = 0; r < results.size(); ++r) {
+    node.outputs.push_back(f.add_value(results[r], index, static_cast<int32_t>(r)));
+    values.push_back({&f, node.outputs.back()});
+  }
+  f.nodes.push_back(std::move(node));
+  return values;
+}
+
 namespace {
 
 std::vector<Type> no_infer(const InferContext& context) { context.fail("control nodes are made by Graph"); }
@@ -351,6 +373,14 @@ const OpDef& call_op() {
 }
 const OpDef& scan_op() {
   static const OpDef def = control("scan");
+  return def;
+}
+const OpDef& host_step_op() {
+  static const OpDef def = [] {
+    OpDef d = control("host_step");
+    d.kind = OpKind::Host;
+    return d;
+  }();
   return def;
 }
 const OpDef& predicate_op() {

@@ -139,6 +139,12 @@ struct Output {
   ValueId value = kNoValue;
 };
 
+// Work that only the host can do, in the middle of a program: the device stops before it and goes on after.
+struct HostStep {
+  std::string name;
+  std::function<std::vector<HostTensor>(std::span<const HostTensor>)> run;
+};
+
 class Graph {
  public:
   Graph();
@@ -184,6 +190,10 @@ class Graph {
   // flag (rank-0 I32) ≠ 0: body's results, else `otherwise`. Results take over the memory of `otherwise`.
   std::vector<Value> predicate(const std::string& scope, Value flag, std::vector<Value> otherwise, const Body& body);
 
+  // Results of a function of the host over values of the program, of the given types. It has no gradient.
+  std::vector<Value> host_step(const std::string& name, std::vector<Value> inputs, const std::vector<Type>& results,
+                               std::function<std::vector<HostTensor>(std::span<const HostTensor>)> run);
+
   Function& root() { return *functions_[0]; }
   const Function& root() const { return *functions_[0]; }
   Function& current() { return *stack_.back(); }
@@ -213,6 +223,7 @@ class Graph {
   std::vector<Output>& outputs() { return outputs_; }
   std::vector<State>& states() { return states_; }
   const std::vector<ValueId>& counts() const { return counts_; }
+  const std::vector<HostStep>& host_steps() const { return host_steps_; }
 
  private:
   Value leaf(const std::string& name, const Type& type, bool* fresh);
@@ -237,6 +248,7 @@ class Graph {
   std::vector<Constant> constants_;
   std::vector<Output> outputs_;
   std::vector<ValueId> counts_;
+  std::vector<HostStep> host_steps_;
   std::unordered_map<std::string, ValueId> leaves_;
   std::unordered_multimap<uint64_t, FunctionId> by_structure_;
 };
@@ -258,5 +270,6 @@ class Scope {
 const OpDef& call_op();
 const OpDef& scan_op();
 const OpDef& predicate_op();
+const OpDef& host_step_op();  // attr step: index into Graph::host_steps()
 
 }  // namespace hierarchos

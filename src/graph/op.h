@@ -27,6 +27,7 @@ enum class OpKind : uint8_t {
   View,       // reshape, permute, slice, expand: no computation, resolved when planning
   Compute,    // everything else that has kernels
   Control,    // call, scan, predicate
+  Host,       // a host step between segments of a program
 };
 
 // How the precision pass treats an operator's floating operands.

@@ -161,7 +161,7 @@ void eliminate_common_subexpressions(Graph& graph) {
     for (size_t n = 0; n < f.nodes.size(); ++n) {
       Node& node = f.nodes[n];
       for (ValueId& v : node.inputs) v = same[v];
-      if (node.op->kind == OpKind::Control || !node.op->updates.empty()) continue;
+      if (node.op->kind == OpKind::Control || node.op->kind == OpKind::Host || !node.op->updates.empty()) continue;
       if (node.op->name == "random_uniform") continue;
       if (std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return taken[v]; })) continue;
       uint64_t hash = node.attrs.hash() ^ reinterpret_cast<uintptr_t>(node.op);

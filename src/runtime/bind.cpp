@@ -120,6 +120,7 @@ class Binder {
     bound.first_operand = static_cast<uint32_t>(out_.program.operands.size());
     bound.inputs = static_cast<uint16_t>(step.inputs.size());
     bound.outputs = static_cast<uint16_t>(step.outputs.size());
+    bound.operands = static_cast<uint16_t>(step.inputs.size() + step.outputs.size() + (step.scratch_bytes > 0 ? 1 : 0));
     bound.predicate = predicate_;
     reads_.clear();
     writes_.clear();
@@ -135,14 +136,16 @@ class Binder {
       const Address flag = out_.program.predicates[static_cast<size_t>(predicate_)];
       reads_.push_back({flag, flag + 4});
     }
-    if (hazards_.conflict(reads_, writes_)) {
+    const bool host = step.host_step >= 0;
+    if (host && predicate_ >= 0) throw UnsupportedError("{}: a host step inside a predicate", join(prefix, step.scope));
+    if (host || hazards_.conflict(reads_, writes_)) {
       bound.barrier_before = true;
       ++out_.barriers;
       close_group();
       hazards_.clear();
     }
     hazards_.add(reads_, writes_);
-    longest_ = std::max<int64_t>(longest_, std::max(1, step.kernel->dependent_dispatches()));
+    longest_ = std::max<int64_t>(longest_, host ? 0 : std::max(1, step.kernel->dependent_dispatches()));
     bound.split_before = split_ && bound.barrier_before;
     if (bound.barrier_before) split_ = false;
 

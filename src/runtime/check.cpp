@@ -30,6 +30,10 @@ std::string Session::run_checked(double tolerance) {
     const BoundStep& step = bound.steps[s];
     const PlanStep& origin = *this->bound().origins[s];
     const KernelRequest& request = *origin.request;
+    if (origin.host_step >= 0) {
+      run_host_step(s);
+      continue;
+    }
     if (step.predicate >= 0) {
       int32_t flag = 0;
       backend.download(bound.predicates[static_cast<size_t>(step.predicate)], std::as_writable_bytes(std::span(&flag, 1)));
@@ -56,9 +60,8 @@ std::string Session::run_checked(double tolerance) {
     one.steps[0].first_operand = 0;
     one.steps[0].predicate = -1;
     one.steps[0].barrier_before = one.steps[0].split_before = false;
-    const size_t operands = request.inputs.size() + request.outputs.size() + (origin.scratch_bytes > 0 ? 1 : 0);
     one.operands.assign(bound.operands.begin() + step.first_operand,
-                        bound.operands.begin() + step.first_operand + static_cast<int64_t>(operands));
+                        bound.operands.begin() + step.first_operand + step.operands);
     auto recording = backend.record(one);
     backend.run(*recording, 1);
     backend.wait();

@@ -65,7 +65,7 @@ std::vector<ScopeWork> work_by_scope(const Session& session) {
     ++work.dispatches;
     work.flops += bound.origins[s]->cost.flops;
     work.bytes += bound.origins[s]->cost.bytes;
-    longest[scope] = std::max<int64_t>(longest[scope], std::max(1, step.kernel->dependent_dispatches()));
+    if (step.kernel) longest[scope] = std::max<int64_t>(longest[scope], std::max(1, step.kernel->dependent_dispatches()));
   }
   close_group();
   return out;
@@ -142,7 +142,7 @@ std::string explain(const Session& session, const ExplainOptions& options) {
         result += fmt::format("{}{}{}", result.empty() ? "" : ", ", name_of(d.dtype), d.shape.to_string());
       std::string detail;
       if (step.request->op == &ops::pointwise_def()) detail = "  " + step.request->attrs.s("expr");
-      out += fmt::format("  {:<32} {:<28} {}{}\n", step.scope, step.kernel->name(), result, detail);
+      out += fmt::format("  {:<32} {:<28} {}{}\n", step.scope, step.kernel ? step.kernel->name() : "host step", result, detail);
     }
   }
   return out;

@@ -121,6 +121,10 @@ std::vector<RefTensor> Interpreter::run_function(const Function& function, const
         carry = std::move(results);
       }
       for (size_t c = 0; c < carries; ++c) outputs[c] = std::move(carry[c]);
+    } else if (node.op == &host_step_op()) {
+      std::vector<HostTensor> operands;
+      for (const RefTensor* t : inputs) operands.push_back(to_host(*t));
+      for (const HostTensor& t : graph_.host_steps()[static_cast<size_t>(node.attrs.i("step"))].run(operands)) outputs.push_back(to_ref(t));
     } else {
       const Operator& op = operator_of(*node.op);
       if (!op.reference) throw UnsupportedError("{}: {} has no reference", node.scope, node.op->name);

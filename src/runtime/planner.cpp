@@ -209,6 +209,12 @@ void FunctionPlanner::plan_kernel(const Node& node, int32_t index) {
     }
     places_[node.outputs[o]] = place;
   }
+  if (node.op == &host_step_op()) {
+    draft.step.host_step = node.attrs.i("step");
+    draft.step.request = std::make_shared<KernelRequest>(std::move(request));
+    add(std::move(draft));
+    return;
+  }
   KernelCache::Made made;
   try {
     made = kernels_.get(std::move(request));

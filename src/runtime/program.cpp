@@ -79,7 +79,7 @@ PlanSummary Program::summary() const {
     for (const PlanStep& step : plans_[id].steps) {
       Sums& s = sums[id];
       if (step.kind == PlanStep::Kind::Kernel) {
-        ++s.dispatches;
+        s.dispatches += step.kernel ? 1 : 0;
         s.flops += step.cost.flops;
         s.bytes += step.cost.bytes;
       } else {

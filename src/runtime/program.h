@@ -22,7 +22,8 @@ struct SlotRef {
 struct PlanStep {
   enum class Kind : uint8_t { Kernel, Call, Scan, Predicate };
   Kind kind = Kind::Kernel;
-  const Kernel* kernel = nullptr;
+  const Kernel* kernel = nullptr;  // null for a host step
+  int64_t host_step = -1;          // index into Graph::host_steps()
   std::vector<SlotRef> inputs;   // of call, scan, predicate: the body's arguments
   std::vector<SlotRef> outputs;  // of predicate: the memory of `otherwise`, which the results take over
   std::vector<int64_t> input_bytes, output_bytes;  // extents of a kernel's operands, for hazards

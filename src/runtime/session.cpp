@@ -13,7 +13,9 @@ struct Session::Impl {
   std::map<std::string, bool> given;                 // input → set at least once
   bool derived_stale = false;
   BoundInfo bound;
-  std::unique_ptr<Recording> recording;
+  // Between recordings stand host steps: recordings[i], host_steps[i], recordings[i + 1] …
+  std::vector<std::unique_ptr<Recording>> recordings;
+  std::vector<size_t> host_steps;  // indices of bound steps
 };
 
 namespace {
@@ -79,11 +81,25 @@ Session::Session(std::shared_ptr<Program> program, std::shared_ptr<Storehouse> s
   }
   for (ValueId v : graph.root().arguments) at.arguments.push_back(leaf[v]);
   m.bound = bind(*program_, at);
-  m.recording = m.backend->record(m.bound.program);
+  const BoundProgram& all = m.bound.program;
+  for (size_t s = 0; s < all.steps.size(); ++s)
+    if (!all.steps[s].kernel) m.host_steps.push_back(s);
+  if (m.host_steps.empty()) {
+    m.recordings.push_back(m.backend->record(all));
+    return;
+  }
+  size_t first = 0;
+  for (size_t h = 0; h <= m.host_steps.size(); ++h) {
+    const size_t last = h < m.host_steps.size() ? m.host_steps[h] : all.steps.size();
+    BoundProgram segment = all;
+    segment.steps.assign(all.steps.begin() + static_cast<int64_t>(first), all.steps.begin() + static_cast<int64_t>(last));
+    m.recordings.push_back(m.backend->record(segment));
+    first = last + 1;
+  }
 }
 
 Session::~Session() {
-  if (impl_ && impl_->recording) {
+  if (impl_ && !impl_->recordings.empty()) {
     try {
       impl_->backend->wait();
     } catch (const Error&) {
@@ -120,7 +136,34 @@ template void Session::set_input<float>(const std::string&, const std::vector<fl
 
 void Session::run() {
   prepare();
-  impl_->backend->run(*impl_->recording, 1);
+  Impl& m = *impl_;
+  for (size_t r = 0; r < m.recordings.size(); ++r) {
+    m.backend->run(*m.recordings[r], 1);
+    if (r < m.host_steps.size()) run_host_step(m.host_steps[r]);
+  }
+}
+
+void Session::run_host_step(size_t index) {
+  Impl& m = *impl_;
+  const BoundStep& step = m.bound.program.steps[index];
+  const PlanStep& origin = *m.bound.origins[index];
+  const Address* at = m.bound.program.operands.data() + step.first_operand;
+  m.backend->wait();
+  std::vector<HostTensor> inputs;
+  for (size_t i = 0; i < step.inputs; ++i) {
+    inputs.emplace_back(origin.request->inputs[i].dtype, origin.request->inputs[i].shape);
+    m.backend->download(at[i], inputs.back().mutable_bytes());
+  }
+  const HostStep& host = program_->graph().host_steps()[static_cast<size_t>(origin.host_step)];
+  const std::vector<HostTensor> results = host.run(inputs);
+  if (results.size() != step.outputs) throw UserError("host step {} gave {} results instead of {}", host.name, results.size(), step.outputs);
+  for (size_t o = 0; o < results.size(); ++o) {
+    const TensorDesc& d = origin.request->outputs[o];
+    if (results[o].dtype() != d.dtype || results[o].shape() != d.shape)
+      throw UserError("host step {}: result {} is {}{} instead of {}{}", host.name, o, name_of(results[o].dtype()), results[o].shape().to_string(),
+                      name_of(d.dtype), d.shape.to_string());
+    m.backend->upload(at[step.inputs + o], results[o].bytes());
+  }
 }
 
 void Session::prepare() {

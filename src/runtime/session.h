@@ -68,6 +68,7 @@ class Session {
 
  private:
   void prepare();
+  void run_host_step(size_t step);
   struct Impl;
   std::shared_ptr<Program> program_;
   std::shared_ptr<Storehouse> store_;

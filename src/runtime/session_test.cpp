@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backend/cpu/cpu_backend.h"
 #include "ops/index/scatter_rows/scatter_rows.h"
 #include "ops/pointwise/pointwise.h"
@@ -142,6 +144,26 @@ TEST(Session, StridedViewsAndSharedMemoryOfResults) {
   EXPECT_EQ(floats(s->output("flat")), transposed);
   EXPECT_EQ(floats(s->output("row")), (std::vector<float>{4, 5, 6}));
   EXPECT_EQ(floats(s->output("same")), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(Session, HostStepsStandBetweenSegments) {
+  CpuBackend backend;
+  auto graph = std::make_shared<Graph>();
+  Graph& g = *graph;
+  const Value x = g.input("x", Type(DType::F32, {3}));
+  const Value doubled = ops::mul(x, 2.0);
+  const Value sorted = g.host_step("sort", {doubled}, {Type(DType::F32, {3})}, [](std::span<const HostTensor> in) -> std::vector<HostTensor> {
+    HostTensor out(DType::F32, {3});
+    std::copy(in[0].data<float>().begin(), in[0].data<float>().end(), out.mutable_data<float>().begin());
+    std::sort(out.mutable_data<float>().begin(), out.mutable_data<float>().end());
+    return {out};
+  })[0];
+  g.output("y", ops::add(sorted, doubled));
+  auto s = session(graph, backend);
+  s->set_input("x", std::vector<float>{3, 1, 2});
+  s->run();
+  EXPECT_EQ(floats(s->output("y")), (std::vector<float>{8, 6, 10}));
+  EXPECT_EQ(s->run_checked(), "");
 }
 
 TEST(Session, RunsNeedTheirInputs) {

@@ -101,8 +101,7 @@ void CpuBackend::run(Recording& recording, int times) {
         std::memcpy(&flag, pointer(r.program.predicates[static_cast<size_t>(step.predicate)]), sizeof(flag));
         if (flag == 0) continue;
       }
-      const size_t end = s + 1 < steps.size() ? steps[s + 1].first_operand : r.pointers.size();
-      static_cast<const CpuKernel*>(step.kernel)->run(pool_, {r.pointers.data() + step.first_operand, end - step.first_operand});
+      static_cast<const CpuKernel*>(step.kernel)->run(pool_, {r.pointers.data() + step.first_operand, step.operands});
     }
 }
 

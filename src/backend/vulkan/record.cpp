@@ -214,8 +214,7 @@ std::unique_ptr<Recording> Device::record(const BoundProgram& program) {
       recorder.barrier();
     }
     if (breadcrumbs()) recorder.mark(static_cast<uint32_t>(s));
-    const size_t end = s + 1 < program.steps.size() ? program.steps[s + 1].first_operand : program.operands.size();
-    static_cast<const VulkanKernel*>(step.kernel)->record(recorder, {program.operands.data() + step.first_operand, end - step.first_operand});
+    static_cast<const VulkanKernel*>(step.kernel)->record(recorder, {program.operands.data() + step.first_operand, step.operands});
   }
   if (predicate >= 0) recorder.end_predicate(program.predicates[static_cast<size_t>(predicate)]);
   recorder.end_buffer();

@@ -82,8 +82,8 @@ TEST(VulkanBackend, BarriersAndPredicates) {
   program.operands = {one, a, b, one, b, c};
   program.predicates = {flag};
   program.steps.resize(2);
-  program.steps[0] = {&copy, 0, 2, 1, false, false, -1, 0};
-  program.steps[1] = {&copy, 3, 2, 1, true, false, 0, 1};
+  program.steps[0] = {&copy, 0, 2, 1, 3, false, false, -1, 0};
+  program.steps[1] = {&copy, 3, 2, 1, 3, true, false, 0, 1};
   const auto recording = backend->record(program);
   std::vector<uint32_t> data(kCount), back(kCount);
   std::iota(data.begin(), data.end(), 1u);

@@ -56,7 +56,8 @@ std::vector<std::vector<float>> run(const std::string& text, const std::vector<s
   }
   program.labels = {text};
   program.steps.resize(1);
-  program.steps[0] = {kernel.get(), 0, static_cast<uint16_t>(inputs.size()), static_cast<uint16_t>(results), false, false, -1, 0};
+  program.steps[0] = {kernel.get(), 0, static_cast<uint16_t>(inputs.size()), static_cast<uint16_t>(results),
+                      static_cast<uint16_t>(program.operands.size()), false, false, -1, 0};
   const auto recording = backend.record(program);
   backend.run(*recording);
   backend.wait();
