@@ -125,6 +125,7 @@ OpCase make(const std::string& name, const Options& o) {
   };
   c.tolerance = o.dtype == DType::F32 ? 5e-6 : o.dtype == DType::F16 ? 1e-3 : 6e-3;
   c.grad = !o.page;
+  c.grad_results = {0};
   c.grad_results = {0};  // lse has no gradient
   return c;
 }

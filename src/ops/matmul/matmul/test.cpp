@@ -97,8 +97,10 @@ OP_CASES(matmul) {
   cases.push_back(plain(30, 33, 40, DType::BF16, DType::F32));
 
   // Block-quantised weights, decoded as they are read; only whole blocks.
-  for (Storage storage : {Storage::Q8_0, Storage::Q4_0, Storage::Q4_1})
-    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 35, 32}, {1, 64, 320}, {3, 7, 64}, {40, 50, 288}, {20, 33, 544}}) {
+  for (Storage storage : {Storage::Q4_0, Storage::Q4_1, Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K, Storage::Q3_K,
+                          Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL})
+    for (const auto& [m, n, blocks] : std::vector<std::array<int64_t, 3>>{{1, 35, 1}, {1, 64, 10}, {3, 7, 2}, {40, 50, 9}, {20, 33, 3}}) {
+      const int64_t k = blocks * block_elements(storage);
       OpCase c = plain(m, n, k, DType::F32, DType::F32);
       c.name += fmt::format(" {}", name_of(storage));
       c.inputs[1].type.storage = storage;
