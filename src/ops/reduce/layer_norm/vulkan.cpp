@@ -17,7 +17,8 @@ std::unique_ptr<Kernel> layer_norm_vulkan(VulkanBackend& backend, const KernelRe
   const TensorDesc& x = request.inputs[0];
   int next = 1;
   const int weight = request.attrs.i_or("weight", 0) ? next++ : -1, bias = request.attrs.i_or("bias", 0) ? next++ : -1;
-  const uint32_t types[] = {vulkan_type(request, x), vulkan_type_or_none(request, weight), vulkan_type_or_none(request, bias), 0};
+  const uint32_t types[] = {vulkan_type(request, x), vulkan_type_or_none(request, weight),
+                            vulkan_type_or_none(request, bias), 0};
   const std::string module = std::string("layer_norm/forward_") + size_for(x.shape.back());
   const VulkanPipeline* pipeline = &backend.pipeline(module, "main", types);
   Push push{};

@@ -33,7 +33,9 @@ std::unique_ptr<Kernel> reduce_vulkan(VulkanBackend& backend, const KernelReques
   const uint32_t is_max = kind == "max";
   const int64_t chunks = pieces(outer, length, inner);
   const bool rows = inner == 1;
-  const auto module_for = [&](int64_t n) { return rows ? (n <= 512 ? "reduce/rows_64" : "reduce/rows") : "reduce/columns"; };
+  const auto module_for = [&](int64_t n) {
+    return rows ? (n <= 512 ? "reduce/rows_64" : "reduce/rows") : "reduce/columns";
+  };
 
   Push first{};
   first.outer = static_cast<uint64_t>(outer);

@@ -29,8 +29,8 @@ Args sizes(const KernelRequest& request, size_t first) {
   args.values = narrow(request, v[2]);
   args.segments = narrow(request, request.inputs[first + 5].shape[0] - 1);
   if (r[2] > kLargest || v[2] > kLargest)
-    throw UnsupportedError("{}: states of {} × {}; the Vulkan kernel takes up to {} × {}", request.op->name, v[2], r[2], kLargest,
-                           kLargest);
+    throw UnsupportedError("{}: states of {} × {}; the Vulkan kernel takes up to {} × {}", request.op->name, v[2], r[2],
+                           kLargest, kLargest);
   return args;
 }
 
