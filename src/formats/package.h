@@ -23,25 +23,36 @@ class Package {
   const nlohmann::json& generation_config() const { return generation_config_; }  // null when there is none
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
-  // Blocks stay as they are in the file: dequantized() of quant/ decodes them.
+  // Blocks stay as they are in the file: dequantized() of quant/ decodes them. Refers to the mapped file, except the q
+  // and k of GGUF files, whose rows are put into Hugging Face's order.
   HostTensor tensor(const std::string& name) const;
+  struct TensorInfo {
+    DType dtype;
+    Storage storage;
+    Shape shape;
+  };
+  TensorInfo info(const std::string& name) const;  // reads no values; throws as tensor() does
 
   const std::string& where() const { return where_; }
-  const GgufFile* gguf() const { return gguf_.get(); }  // null for a folder
+  const GgufFile* gguf() const { return gguf_.get(); }                                  // null for a folder
   std::filesystem::path file(const std::string& name) const { return folder_ / name; }  // of a folder: "tokenizer.json"
 
  private:
+  struct Source {
+    std::shared_ptr<const SafetensorsFile> file;  // null: the GGUF file
+    std::string name;                             // in the file
+    int64_t rotated_heads = 0;                    // as in GgufModel
+  };
   void open_folder();
   void open_gguf();
+  void add_shards(const std::filesystem::path& index_path);
+  void add_shard(const std::filesystem::path& path);
+  const Source& source(const std::string& name) const;
+
   std::string where_;
   std::filesystem::path folder_;
   nlohmann::json config_, generation_config_;
   std::shared_ptr<const GgufFile> gguf_;
-  struct Source {
-    std::shared_ptr<const SafetensorsFile> file;  // null: the GGUF file
-    std::string name;                             // in the file
-    int64_t rotated_heads = 0;  // rows are ordered for rotating neighbours: put back, head by head
-  };
   std::map<std::string, Source> tensors_;
 };
 

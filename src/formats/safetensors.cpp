@@ -2,91 +2,136 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "base/json.h"
+#include "base/os/file.h"
+#include "formats/shown.h"
 
 namespace hierarchos::formats {
 namespace {
 
 // The reference's own limit; a larger header is an attack or an accident.
 constexpr uint64_t kMaxHeader = 100'000'000;
+constexpr const char* kMetadata = "__metadata__";
 
 struct TypeName {
-  const char* name;
-  DType dtype;
+  std::string_view name;
+  int bits;
+  std::optional<DType> ours;
 };
-constexpr TypeName kTypes[] = {{"F64", DType::F64}, {"F32", DType::F32}, {"F16", DType::F16}, {"BF16", DType::BF16}, {"I64", DType::I64},
-                               {"I32", DType::I32}, {"I16", DType::I16}, {"I8", DType::I8},   {"U8", DType::U8},     {"BOOL", DType::Bool}};
-// Types of the format that we do not read: bits an element.
-constexpr std::pair<const char*, int> kForeign[] = {{"U64", 64}, {"U32", 32}, {"U16", 16}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
-                                                    {"F8_E8M0", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"C64", 64}};
+constexpr TypeName kTypes[] = {
+    {"F64", 64, DType::F64}, {"F32", 32, DType::F32},  {"F16", 16, DType::F16}, {"BF16", 16, DType::BF16},
+    {"I64", 64, DType::I64}, {"I32", 32, DType::I32},  {"I16", 16, DType::I16}, {"I8", 8, DType::I8},
+    {"U8", 8, DType::U8},    {"BOOL", 8, DType::Bool}, {"U64", 64, {}},         {"U32", 32, {}},
+    {"U16", 16, {}},         {"F8_E4M3", 8, {}},       {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},
+    {"F8_E4M3FNUZ", 8, {}},  {"F8_E5M2FNUZ", 8, {}},   {"F6_E2M3", 6, {}},      {"F6_E3M2", 6, {}},
+    {"F4", 4, {}},           {"C64", 64, {}},
+};
+
+const TypeName* type_of(std::string_view name) {
+  for (const TypeName& t : kTypes)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+std::string_view spelling(DType dtype) {
+  for (const TypeName& t : kTypes)
+    if (t.ours == dtype) return t.name;
+  return {};
+}
+
+bool is_natural(const nlohmann::json& v) { return v.is_number_unsigned(); }
 
 }  // namespace
 
-void SafetensorsFile::fail(const std::string& what) const { throw DataError("{}: {}", path_.string(), what); }
+void SafetensorsFile::fail(const std::string& what) const { throw DataError("{}: {}", where_, what); }
 
 std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+  auto map = std::make_shared<MappedFile>(path);
+  return parse(path.string(), map->bytes(), map);
+}
+
+std::shared_ptr<const SafetensorsFile> SafetensorsFile::parse(std::string where, std::span<const std::byte> bytes,
+                                                              std::shared_ptr<const void> owner) {
   auto file = std::make_shared<SafetensorsFile>();
-  file->path_ = path;
-  file->file_ = MappedFile(path);
-  file->parse();
+  file->where_ = std::move(where);
+  file->bytes_ = bytes;
+  file->owner_ = std::move(owner);
+  file->read();
   return file;
 }
 
-void SafetensorsFile::parse() {
-  const auto bytes = file_.bytes();
+void SafetensorsFile::read() {
   uint64_t length = 0;
-  if (bytes.size() < sizeof(length)) fail(fmt::format("{} bytes are too few for a safetensors file", bytes.size()));
-  std::memcpy(&length, bytes.data(), sizeof(length));
-  if (length > kMaxHeader) fail(fmt::format("a header of {} bytes is larger than the format allows", length));
-  if (length > bytes.size() - sizeof(length)) fail(fmt::format("the header of {} bytes is cut off: the file has {}", length, bytes.size()));
+  if (bytes_.size() < sizeof(length)) fail(fmt::format("{} bytes are too few for a safetensors file", bytes_.size()));
+  std::memcpy(&length, bytes_.data(), sizeof(length));
+  if (length > kMaxHeader)
+    fail(fmt::format("a header of {} bytes; the format allows {}. Is this a safetensors file?", length, kMaxHeader));
+  if (length > bytes_.size() - sizeof(length))
+    fail(fmt::format("the header of {} bytes is cut off: the file has {} bytes", length, bytes_.size()));
   data_ = sizeof(length) + static_cast<size_t>(length);
-  const size_t size = bytes.size() - data_;
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof(length), static_cast<size_t>(length));
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + sizeof(length),
+                              static_cast<size_t>(length));
   if (text.empty() || text[0] != '{') fail("the header does not begin with {");
-  const nlohmann::json header = parse_json(text, path_.string() + " (header)");
+  const nlohmann::json header = parse_json(text, where_ + " (header)");
+  if (!header.is_object()) fail("the header is no object");
   for (const auto& [name, value] : header.items()) {
-    if (name == "__metadata__") {
-      if (!value.is_object()) fail("__metadata__ is no object");
-      for (const auto& [key, v] : value.items()) {
-        if (!v.is_string()) fail(fmt::format("__metadata__ has a {} that is no string", key));
-        metadata_[key] = v.get<std::string>();
-      }
+    if (name != kMetadata) {
+      read_entry(name, value, bytes_.size() - data_);
       continue;
     }
-    if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
-      fail(fmt::format("tensor {} lacks dtype, shape or data_offsets", name));
-    const auto &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
-    const auto natural = [](const nlohmann::json& v) { return v.is_number_unsigned(); };
-    if (!dtype.is_string() || !shape.is_array() || !std::all_of(shape.begin(), shape.end(), natural) || !offsets.is_array() ||
-        offsets.size() != 2 || !std::all_of(offsets.begin(), offsets.end(), natural))
-      fail(fmt::format("tensor {}: dtype, shape or data_offsets are not of their kinds", name));
-    Entry e;
-    e.dtype = dtype.get<std::string>();
-    uint64_t bits = 0;
-    for (const TypeName& t : kTypes)
-      if (e.dtype == t.name) {
-        e.known = t.dtype;
-        bits = 8 * size_of(t.dtype);
-      }
-    for (const auto& [foreign, width] : kForeign)
-      if (e.dtype == foreign) bits = static_cast<uint64_t>(width);
-    if (bits == 0) fail(fmt::format("tensor {} has the unknown type {}", name, e.dtype));
-    const auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
-    if (begin > end || end > size) fail(fmt::format("tensor {} ends at byte {} of {}", name, end, size));
-    for (const auto& d : shape) {
-      const auto extent = d.get<uint64_t>();
-      if (__builtin_mul_overflow(bits, extent, &bits) || extent > INT64_MAX) fail(fmt::format("tensor {} is too large", name));
+    if (!value.is_object()) fail("__metadata__ is no object");
+    for (const auto& [key, v] : value.items()) {
+      if (!v.is_string()) fail(fmt::format("__metadata__ has a {} that is no string", shown(key)));
+      metadata_[key] = v.get<std::string>();
     }
-    if (bits % 8 != 0 || bits / 8 != end - begin)
-      fail(fmt::format("tensor {}: {} with {} dims of type {} has {} bytes, data_offsets give {}", name, shape.dump(), shape.size(), e.dtype,
-                       bits / 8, end - begin));
-    if (shape.size() > Shape::kMaxRank) fail(fmt::format("tensor {} has {} axes; at most {} are read", name, shape.size(), Shape::kMaxRank));
-    e.shape = Shape(shape.get<std::vector<int64_t>>());
-    e.begin = begin;
-    e.end = end;
-    entries_.emplace(name, std::move(e));
   }
+  check_layout(bytes_.size() - data_);
+}
+
+void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& value, size_t size) {
+  const auto bad = [&](const std::string& what) { fail(fmt::format("tensor {}: {}", shown(name), what)); };
+  if (!value.is_object()) bad("its entry is no object");
+  for (const char* key : {"dtype", "shape", "data_offsets"})
+    if (!value.contains(key)) bad(fmt::format("{} is missing", key));
+  const auto &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
+  if (!dtype.is_string()) bad("dtype is no string");
+  if (!shape.is_array() || !std::all_of(shape.begin(), shape.end(), is_natural))
+    bad("shape is no list of natural numbers");
+  if (!offsets.is_array() || offsets.size() != 2 || !is_natural(offsets[0]) || !is_natural(offsets[1]))
+    bad("data_offsets are no two natural numbers");
+
+  Entry e;
+  e.dtype = dtype.get<std::string>();
+  const auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
+  if (begin > end || end > size)
+    bad(fmt::format("data_offsets {} to {} in a file that has {} bytes after the header", begin, end, size));
+  e.begin = static_cast<size_t>(begin);
+  e.end = static_cast<size_t>(end);
+  uint64_t elements = 1;
+  int64_t reach = 1;  // the product without extents of 0: Shape wants it to fit too
+  for (const auto& d : shape) {
+    const auto extent = d.get<uint64_t>();
+    if (extent > INT64_MAX || __builtin_mul_overflow(reach, std::max<int64_t>(static_cast<int64_t>(extent), 1), &reach))
+      bad("its extents are too large");
+    elements *= extent;
+    e.shape.push_back(static_cast<int64_t>(extent));
+  }
+  if (const TypeName* type = type_of(e.dtype)) {  // of a type that is not known, the size cannot be checked
+    e.known = type->ours;
+    uint64_t bits;
+    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(type->bits), &bits)) bad("its extents are too large");
+    if (bits % 8 != 0 || bits / 8 != end - begin)
+      bad(fmt::format("type {} and shape {} need {} bytes, data_offsets give {}", e.dtype, shape.dump(),
+                      static_cast<double>(bits) / 8, end - begin));
+  }
+  entries_.emplace(name, std::move(e));
+}
+
+// The tensors lie one after another and fill the file.
+void SafetensorsFile::check_layout(size_t size) const {
   std::vector<const std::pair<const std::string, Entry>*> order;
   for (const auto& entry : entries_) order.push_back(&entry);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -94,9 +139,10 @@ void SafetensorsFile::parse() {
   });
   size_t at = 0;
   for (const auto* entry : order) {
-    if (entry->second.begin != at)
-      fail(fmt::format("tensor {} begins at byte {} where {} is expected: the tensors {}", entry->first, entry->second.begin, at,
-                       entry->second.begin < at ? "overlap" : "leave a hole"));
+    const size_t begin = entry->second.begin;
+    if (begin != at)
+      fail(fmt::format("tensor {} begins at byte {} where {} is expected: {}", shown(entry->first), begin, at,
+                       begin < at ? "tensors overlap" : "there is a hole"));
     at = entry->second.end;
   }
   if (at != size) fail(fmt::format("{} bytes after the last tensor belong to none", size - at));
@@ -104,33 +150,67 @@ void SafetensorsFile::parse() {
 
 HostTensor SafetensorsFile::tensor(const std::string& name) const {
   auto found = entries_.find(name);
-  if (found == entries_.end()) throw UserError("{}: there is no tensor {}", path_.string(), name);
+  if (found == entries_.end()) throw UserError("{}: there is no tensor {}", where_, name);
   const Entry& e = found->second;
-  if (!e.known) throw UnsupportedError("{}: tensor {} has type {}, which is not read", path_.string(), name, e.dtype);
-  return HostTensor(*e.known, e.shape, Storage::Plain, file_.bytes().subspan(data_ + e.begin, e.end - e.begin), shared_from_this());
+  if (!e.known) throw UnsupportedError("{}: tensor {} has type {}, which is not read", where_, name, shown(e.dtype));
+  if (e.shape.size() > Shape::kMaxRank)
+    throw UnsupportedError("{}: tensor {} has {} axes; at most {} are read", where_, name, e.shape.size(),
+                           Shape::kMaxRank);
+  const auto bytes = bytes_.subspan(data_ + e.begin, e.end - e.begin);
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % size_of(*e.known) == 0)
+    return HostTensor(*e.known, Shape(e.shape), Storage::Plain, bytes, shared_from_this());
+  HostTensor copy(*e.known, Shape(e.shape));
+  std::copy(bytes.begin(), bytes.end(), copy.mutable_bytes().begin());
+  return copy;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, HostTensor>>& tensors,
+void write_safetensors(const std::filesystem::path& path,
+                       const std::vector<std::pair<std::string, HostTensor>>& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::vector<const std::pair<std::string, HostTensor>*> order;
+  std::set<std::string_view> names = {kMetadata};
+  for (const auto& entry : tensors) {
+    const auto& [name, tensor] = entry;
+    if (tensor.storage() != Storage::Plain)
+      throw UserError("{}: tensor {}: {} blocks cannot be written to safetensors", path.string(), name,
+                      name_of(tensor.storage()));
+    if (!names.insert(name).second)
+      throw UserError("{}: the name {} is given to two tensors or reserved", path.string(), shown(name));
+    order.push_back(&entry);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return size_of(a->second.dtype()) > size_of(b->second.dtype());
+  });
+
+  std::string text = "{";  // written piece by piece: an ordered object would search its keys for each new one
+  const auto quoted = [&](const std::string& s) {
+    try {
+      return nlohmann::json(s).dump();
+    } catch (const nlohmann::json::exception&) {
+      throw UserError("{}: the name or text {} is not UTF-8", path.string(), shown(s));
+    }
+  };
+  if (!metadata.empty()) {
+    for (const auto& [key, value] : metadata)
+      text += (text.size() == 1 ? "\"__metadata__\":{" : ",") + quoted(key) + ":" + quoted(value);
+    text += "}";
+  }
   size_t at = 0;
-  for (const auto& [name, tensor] : tensors) {
-    if (tensor.storage() != Storage::Plain) throw UserError("{}: {} blocks cannot be written to safetensors", name, name_of(tensor.storage()));
-    if (header.contains(name)) throw UserError("{}: tensor {} is given twice", path.string(), name);
-    const char* dtype = "";
-    for (const TypeName& t : kTypes)
-      if (t.dtype == tensor.dtype()) dtype = t.name;
-    header[name] = {{"dtype", dtype}, {"shape", tensor.shape().to_vector()}, {"data_offsets", {at, at + tensor.bytes().size()}}};
+  for (const auto* entry : order) {
+    const HostTensor& tensor = entry->second;
+    text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", text.size() == 1 ? "" : ",",
+                        quoted(entry->first), spelling(tensor.dtype()),
+                        nlohmann::json(tensor.shape().to_vector()).dump(), at, at + tensor.bytes().size());
     at += tensor.bytes().size();
   }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');  // readers map the tensors: keep them aligned
+  text += "}";
+  text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
+  if (length > kMaxHeader) throw UserError("{}: {} tensors are too many for one file", path.string(), tensors.size());
   AtomicFileWriter file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
-  for (const auto& [name, tensor] : tensors) file.write(tensor.bytes());
+  for (const auto* entry : order) file.write(entry->second.bytes());
   file.commit();
 }
 
