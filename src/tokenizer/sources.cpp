@@ -196,9 +196,9 @@ TokenizerData tokenizer_data(const json& tokenizer, const json& config, const st
 
 TokenizerData tokenizer_data(const formats::GgufFile& file) {
   TokenizerData data;
-  data.where = file.path().string();
+  data.where = file.where();
   const std::string& where = data.where;
-  if (!file.find("tokenizer.ggml.model")) throw UserError("{}: there is no tokenizer in this file", where);
+  if (!file.has("tokenizer.ggml.model")) throw UserError("{}: there is no tokenizer in this file", where);
   if (const std::string model = file.text("tokenizer.ggml.model"); model != "gpt2")
     throw UnsupportedError("{}: tokenizer.ggml.model \"{}\" is not supported", where, model);
   const std::string pre = file.text("tokenizer.ggml.pre", "default");
@@ -226,7 +226,7 @@ TokenizerData tokenizer_data(const formats::GgufFile& file) {
     data.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
   }
   // ggml's kinds: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
-  if (file.find("tokenizer.ggml.token_type")) {
+  if (file.has("tokenizer.ggml.token_type")) {
     const std::vector<int64_t> kinds = file.integers("tokenizer.ggml.token_type");
     if (kinds.size() != data.tokens.size())
       throw DataError("{}: {} tokens, but {} types of tokens", where, data.tokens.size(), kinds.size());
@@ -235,7 +235,7 @@ TokenizerData tokenizer_data(const formats::GgufFile& file) {
         data.added.push_back({static_cast<int32_t>(i), data.tokens[i], kinds[i] != 4});
   }
   const auto id = [&](const char* key) {
-    return file.find(key) ? std::optional(token_id(file.integer(key), key, where)) : std::nullopt;
+    return file.has(key) ? std::optional(token_id(file.integer(key), key, where)) : std::nullopt;
   };
   data.bos = id("tokenizer.ggml.bos_token_id");
   data.eos = id("tokenizer.ggml.eos_token_id");
