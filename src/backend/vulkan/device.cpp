@@ -9,6 +9,8 @@ namespace hierarchos {
 namespace vulkan {
 namespace {
 
+// Kernels are written for workgroups of this many invocations; every card since about 2012 runs them.
+constexpr uint32_t kGroupSize = 256;
 constexpr int64_t kStagingBytes = int64_t{16} << 20;
 
 std::string mib(int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
@@ -56,7 +58,9 @@ Device::Device(const VulkanOptions& options) : options_(options), instance_(opti
 void Device::create_device() {
   driver_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
   VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
-  subgroup.pNext = &driver_;
+  VkPhysicalDeviceFloatControlsProperties floats{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
+  floats.pNext = &driver_;
+  subgroup.pNext = &floats;
   VkPhysicalDeviceMaintenance3Properties maintenance{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
   maintenance.pNext = &subgroup;
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -138,7 +142,10 @@ void Device::create_device() {
   limits_.int16 = use.features.shaderInt16;
   limits_.int8 = use12.shaderInt8;
   limits_.memory_model = use12.vulkanMemoryModel;
+  limits_.preserves_special = floats.shaderSignedZeroInfNanPreserveFloat32;
   clamp_limits(limits_, options_.limits);
+  if (limits_.max_group_size < kGroupSize)
+    throw DeviceError("{} runs workgroups of {}, the kernels need {}", entry_.name, limits_.max_group_size, kGroupSize);
   unified_ = properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};

@@ -98,7 +98,8 @@ SpirvBuilder::Id SpirvBuilder::begin_function() {
   return function_;
 }
 
-std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size) {
+std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size, bool preserve_special) {
+  if (preserve_special) capability(4466);  // SignedZeroInfNanPreserve
   op_void(253, {});  // return
   op_void(56, {});   // end of the function
   std::vector<uint32_t> out = {0x07230203, 0x00010500, 0, 0, 0};
@@ -115,6 +116,7 @@ std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size) {
   entry.insert(entry.end(), interface_.begin(), interface_.end());
   put(out, 15, entry);
   put(out, 16, {function_, 17, local_size, 1, 1});
+  if (preserve_special) put(out, 16, {function_, 4461, 32});
   for (const auto* part : {&decorations_, &globals_, &body_}) out.insert(out.end(), part->begin(), part->end());
   out[3] = next_;
   return out;

@@ -45,7 +45,8 @@ class SpirvBuilder {
 
   // The module, with entry point "main" and this local size. `entry` is the function's id from begin_function.
   Id begin_function();
-  std::vector<uint32_t> finish(uint32_t local_size);
+  // `preserve_special`: signed zeros, infinities and NaNs of fp32 are kept (the device must promise it).
+  std::vector<uint32_t> finish(uint32_t local_size, bool preserve_special);
 
  private:
   Id fresh() { return next_++; }

@@ -160,7 +160,7 @@ SpirvMath::Id SpirvMath::emit(const PointwiseInstr& instr, Id a, Id b, Id c, boo
       const Id cube = mul(mul(mul(num(0.044715f), a), a), a);
       return mul(mul(num(0.5f), a), add(num(1), tanh(mul(num(0.797884560802865356f), add(a, cube)))));
     }
-    case PointwiseOp::Relu: return integer ? b_.ext(42, i, {a, b_.i32(0)}) : choose(less(a, num(0)), num(0), a);
+    case PointwiseOp::Relu: return integer ? b_.ext(42, i, {a, b_.i32(0)}) : choose(is_nan(a), a, choose(less(a, num(0)), num(0), a));
     case PointwiseOp::Erf: return erf(a);
     case PointwiseOp::Sin: return sincos(a, false);
     case PointwiseOp::Cos: return sincos(a, true);
@@ -171,8 +171,14 @@ SpirvMath::Id SpirvMath::emit(const PointwiseInstr& instr, Id a, Id b, Id c, boo
       return choose(less(num(20), a), a, y);
     }
     case PointwiseOp::Floor: return integer ? a : b_.ext(8, f, {a});
-    case PointwiseOp::Lt: return compare(184, 177);
-    case PointwiseOp::Le: return compare(188, 179);
+    // A driver may turn a comparison and a select into its minimum, which drops NaNs; asking for them by bits stops it.
+    case PointwiseOp::Lt:
+    case PointwiseOp::Le: {
+      const bool strict = instr.op == PointwiseOp::Lt;
+      if (integer) return compare(184, strict ? 177 : 179);
+      const Id nan = b_.op(166, boolean, {is_nan(a), is_nan(b)});
+      return as_int(b_.op(167, boolean, {b_.op(168, boolean, {nan}), b_.op(strict ? 184 : 188, boolean, {a, b})}));
+    }
     case PointwiseOp::Eq: return compare(180, 170);
     case PointwiseOp::Ne: return compare(183, 171);
     case PointwiseOp::And: return as_int(b_.op(167, boolean, {truth(a), truth(b)}));

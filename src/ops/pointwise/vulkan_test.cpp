@@ -136,6 +136,8 @@ TEST(PointwiseVulkan, TwoOperandsAndComparisons) {
       const double in[] = {static_cast<double>(a[i]), static_cast<double>(b[i])};
       double expected;
       evaluate(expr, in, &expected);
+      // Vulkan promises divisions for denominators up to 2¹²⁶.
+      if (std::string(name) == "div" && std::isfinite(b[i]) && std::abs(b[i]) > 0x1p126f) continue;
       EXPECT_LE(ulps(got[i], expected), std::string(name) == "div" ? 3 : 0.5) << name << " " << a[i] << " " << b[i] << " gives " << got[i];
     }
   }
