@@ -28,6 +28,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+// The portable targets have one lane or emulated ones, and do not round halves to nearest even.
+#undef HIERARCHOS_VECTOR_TARGET
+#define HIERARCHOS_VECTOR_TARGET (HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR)
+
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET_IS_NEON
 constexpr int kRowsA = 12;  // 24 sums, 2 columns of B and a broadcast fit 32 registers
 #elif HWY_TARGET == HWY_AVX2
@@ -35,7 +39,8 @@ constexpr int kRowsA = 6;  // 12 sums of 16 registers
 #else
 constexpr int kRowsA = 4;
 #endif
-constexpr int64_t kRowsB = 2 * static_cast<int64_t>(HWY_MAX_BYTES / sizeof(float));
+constexpr int64_t kRowsB = 2 * static_cast<int64_t>(hn::MaxLanes(D()));
+constexpr int64_t kWidest = kRowsB > kRowsA ? kRowsB : kRowsA;
 
 int64_t RowsA() { return kRowsA; }
 int64_t RowsB() { return kRowsB; }
@@ -95,9 +100,11 @@ void Store(const float* HWY_RESTRICT from, int64_t n, DType dtype, std::byte* to
     }
     for (; i < n; ++i) bits[i] = f32_to_bf16(from[i]);
   } else {
+#if HIERARCHOS_VECTOR_TARGET
     const hn::Rebind<hwy::float16_t, D> d16;
     for (; i + lanes <= n; i += lanes)
       hn::StoreU(hn::DemoteTo(d16, hn::LoadU(d, from + i)), d16, reinterpret_cast<hwy::float16_t*>(bits + i));
+#endif
     for (; i < n; ++i) bits[i] = f32_to_f16(from[i]);
   }
 }
@@ -107,7 +114,7 @@ void Store(const float* HWY_RESTRICT from, int64_t n, DType dtype, std::byte* to
 // out[k·width + r] = rows[r][k]: four rows at a time through 4 × 4 transposes.
 void Interleave(const float* const* rows, int count, int64_t k, int64_t width, float* HWY_RESTRICT out) {
   int r = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if HIERARCHOS_VECTOR_TARGET
   const hn::FixedTag<float, 4> d;
   const hn::Repartition<uint64_t, decltype(d)> d64;
   for (; r + 4 <= count; r += 4) {
@@ -142,7 +149,7 @@ void PackPanel(const Source& s, int64_t row, int count, int64_t width, int64_t k
     }
     return;
   }
-  const float* rows[2 * HWY_MAX_BYTES / sizeof(float)];
+  const float* rows[kWidest];
   float* converted = nullptr;
   if (s.storage != Storage::Plain || s.dtype != DType::F32) converted = thread_buffer(7, width * k);
   for (int r = 0; r < count; ++r) {
