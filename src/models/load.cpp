@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/log.h"
 #include "models/registry.h"
+#include "nn/linear.h"
+#include "ops/index/gather/gather.h"
 #include "quant/blocks.h"
 
 namespace hierarchos::models {
@@ -102,18 +105,55 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
   return model;
 }
 
-void upload_parameters(const LoadedModel& model, Storehouse& store, KeepBlocks keep) {
+namespace {
+
+// Whether the device has kernels for a weight of that type: products for one token and for many, and look-ups.
+bool reads(Backend& backend, const Type& type) {
+  try {
+    for (int64_t tokens : {int64_t{1}, int64_t{64}}) {
+      auto graph = std::make_shared<Graph>();
+      nn::LinearWeights w;
+      w.weight = graph->parameter("weight", type);
+      graph->output("product", nn::linear(graph->input("x", Type(DType::F32, {tokens, type.shape[1]})), w));
+      graph->output("rows", ops::gather(w.weight, graph->input("ids", Type(DType::I32, {tokens}))));
+      Program::compile(graph, backend);
+    }
+    return true;
+  } catch (const UnsupportedError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void decode_unreadable_blocks(LoadedModel& model, Backend& backend) {
+  std::map<Storage, bool> readable;
+  for (auto& [name, storage] : model.storages) {
+    if (storage == Storage::Plain) continue;
+    auto [at, fresh] = readable.try_emplace(storage, false);
+    if (fresh) {
+      const Shape shape = model.package->tensor(model.files.at(name)).shape();
+      at->second = shape.rank() == 2 && reads(backend, Type(DType::F32, shape, storage));
+      if (!at->second) log_info("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
+    }
+    if (!at->second) storage = Storage::Plain;
+  }
+}
+
+void decode_all_blocks(LoadedModel& model) {
+  for (auto& [name, storage] : model.storages) storage = Storage::Plain;
+}
+
+void upload_parameters(const LoadedModel& model, Storehouse& store) {
   for (const TensorSpec& spec : expected_tensors(model.description)) {
     if (store.has(spec.name)) continue;
     const HostTensor tensor = model.package->tensor(model.files.at(spec.name));
-    const bool plain = tensor.storage() == Storage::Plain;
-    if (!plain && keep == KeepBlocks::Yes) {
-      store.get(spec.name, Type(DType::F32, spec.shape, tensor.storage()));
+    const Type type = model.parameter_type(spec.name, spec.shape);
+    store.get(spec.name, type);
+    if (type.storage != Storage::Plain || (tensor.storage() == Storage::Plain && tensor.dtype() == DType::F32))
       store.upload(spec.name, tensor);
-    } else {
-      store.get(spec.name, Type(DType::F32, spec.shape));
-      store.upload(spec.name, !plain ? dequantized(tensor) : tensor.dtype() == DType::F32 ? tensor : tensor.cast(DType::F32));
-    }
+    else
+      store.upload(spec.name, tensor.storage() != Storage::Plain ? dequantized(tensor) : tensor.cast(DType::F32));
   }
 }
 

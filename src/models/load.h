@@ -21,11 +21,11 @@ struct LoadedModel {
   nlohmann::json config, generation_config;  // generation_config is null where the package has none
   std::shared_ptr<const formats::Package> package;
   std::map<std::string, std::string> files;  // parameter → its tensor's name in the package
-  std::map<std::string, Storage> storages;   // how a parameter's tensor is stored there
+  std::map<std::string, Storage> storages;   // how a parameter is kept in memory: as it is stored there, or plain
 
   // The parameter that a tensor of the package is; none for those that the model does not use.
   std::optional<std::string> parameter_of(const std::string& tensor) const;
-  // Type of a parameter in memory: block-quantised tensors keep their blocks, all else is fp32. For ModelOptions.
+  // Type of a parameter in memory: fp32, plain or in blocks as `storages` says. For ModelOptions.
   Type parameter_type(const std::string& name, const Shape& shape) const;
 };
 
@@ -34,9 +34,13 @@ struct LoadedModel {
 LoadedModel load(const std::filesystem::path& path);
 LoadedModel load(std::shared_ptr<const formats::Package> package);
 
-enum class KeepBlocks : uint8_t { No, Yes };
-// Copies the parameters to the device, those that `store` has not got yet. KeepBlocks::No decodes block-quantised
-// tensors to fp32 (training the base needs that).
-void upload_parameters(const LoadedModel& model, Storehouse& store, KeepBlocks keep = KeepBlocks::Yes);
+// Block-quantised tensors that the device's products (or its look-ups, for the embedding) do not read will be decoded to
+// fp32. The numbers are the same, the memory is not.
+void decode_unreadable_blocks(LoadedModel& model, Backend& backend);
+// All block-quantised tensors will be decoded to fp32: products have no gradient through blocks.
+void decode_all_blocks(LoadedModel& model);
+
+// Copies the parameters to the device, those that `store` has not got yet.
+void upload_parameters(const LoadedModel& model, Storehouse& store);
 
 }  // namespace hierarchos::models
