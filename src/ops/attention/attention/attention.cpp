@@ -6,7 +6,9 @@
 namespace hierarchos::ops {
 namespace {
 
-const Type* operand(std::span<const Type> inputs, int at) { return at < 0 ? nullptr : &inputs[static_cast<size_t>(at)]; }
+const Type* operand(std::span<const Type> inputs, int at) {
+  return at < 0 ? nullptr : &inputs[static_cast<size_t>(at)];
+}
 
 bool computable(const Type& t) {
   return t.plain() && (t.dtype == DType::F32 || t.dtype == DType::F16 || t.dtype == DType::BF16);
@@ -66,7 +68,8 @@ void check(const InferContext& c, std::span<const Type> inputs, const AttentionO
   int64_t rows = tokens;
   if (mode == "blocks") {
     const int64_t block = c.attrs.i_or("query_block", 0);
-    if (block < 1 || c.attrs.i_or("key_block", 0) < 1) c.fail("keys = \"blocks\" needs query_block and key_block of at least 1");
+    if (block < 1 || c.attrs.i_or("key_block", 0) < 1)
+      c.fail("keys = \"blocks\" needs query_block and key_block of at least 1");
     rows = (tokens + block - 1) / block;
   }
   if (list->dtype != DType::I32 || list->shape.rank() != 2 || list->shape[0] != rows)
@@ -105,7 +108,8 @@ std::vector<std::optional<Value>> vjp(VjpContext& c) {
   if (!c.grads[0]) return grads;
   const AttentionOperands at = attention_operands(c.attrs);
   if (at.block_table >= 0)
-    throw UnsupportedError("attention: the gradient through a block table is not supported; train without a paged cache");
+    throw UnsupportedError(
+        "attention: the gradient through a block table is not supported; train without a paged cache");
   std::vector<Value> inputs = {*c.grads[0], c.outputs[0], c.outputs[1]};
   inputs.insert(inputs.end(), c.inputs.begin(), c.inputs.end());
   const std::vector<Value> made = c.graph.emit(attention_backward_def(), std::move(inputs), c.attrs);
@@ -145,7 +149,9 @@ Cost cost_backward(const Attrs& attrs, std::span<const Type> inputs, std::span<c
   return {2 * scores(attrs, forward) * (3 * d + 2 * dv), bytes_of(inputs, outputs)};
 }
 
-bool contiguous_channels(const Shape& shape, std::span<const int64_t> strides) { return shape[2] <= 1 || strides[2] == 1; }
+bool contiguous_channels(const Shape& shape, std::span<const int64_t> strides) {
+  return shape[2] <= 1 || strides[2] == 1;
+}
 
 bool accepts_strides(const Attrs&, int input, const Shape& shape, std::span<const int64_t> strides) {
   return input <= 2 && contiguous_channels(shape, strides);

@@ -69,12 +69,14 @@ void expect(bool full, const std::string& keys, const Expected& expected) {
   inputs.insert(inputs.end(), operands.begin(), operands.end());
   const std::vector<RefTensor> grads = run(attention_backward_reference, attention_backward_def(), inputs);
   ASSERT_EQ(grads.size(), expected.grads.size());
-  for (size_t i = 0; i < grads.size(); ++i) EXPECT_NEAR(checksum(grads[i]), expected.grads[i], 1e-12) << "gradient " << i;
+  for (size_t i = 0; i < grads.size(); ++i)
+    EXPECT_NEAR(checksum(grads[i]), expected.grads[i], 1e-12) << "gradient " << i;
 }
 
 TEST(AttentionReference, RangeWithEveryModifier) {
   expect(true, "range",
-         {-3.808442931913317, 7.173504520264332,
+         {-3.808442931913317,
+          7.173504520264332,
           {0.6204054137225636, 0.2245618641075096, 0.732513038099728, 0.17753447003397596, 0.38326332212988284,
            -0.24840833583039473}});
 }
@@ -86,14 +88,16 @@ TEST(AttentionReference, PlainRange) {
 
 TEST(AttentionReference, KeyBlocks) {
   expect(true, "blocks",
-         {-2.5584687618516067, 6.888593313991167,
+         {-2.5584687618516067,
+          6.888593313991167,
           {-0.28819696434681036, 0.41517974364256016, 0.7158219738633329, 0.37169571640496235, 0.5466337310454268,
            -0.7773814897820718}});
 }
 
 TEST(AttentionReference, KeyIndices) {
   expect(true, "indices",
-         {-2.862563745329599, 9.057393017810798,
+         {-2.862563745329599,
+          9.057393017810798,
           {0.4779860938139477, 1.8201333654611787, 0.12612992268208056, 0.23435762933107998, -0.31508042275197823,
            -0.9744397096321546}});
 }

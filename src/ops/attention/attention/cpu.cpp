@@ -1,5 +1,5 @@
-// Attention on the CPU: an online softmax over blocks of keys. A task is (tile of queries, key head, split of the keys);
-// only few tiles are split, into a number of parts that the shape decides, and these are combined in order.
+// Attention on the CPU: an online softmax over blocks of keys. A task is (tile of queries, key head, split of the
+// keys); only few tiles are split, into a number of parts that the shape decides, and these are combined in order.
 #include <algorithm>
 #include <cmath>
 
@@ -20,13 +20,15 @@ constexpr int64_t kLeastOfSplit = 64;  // keys
 class AttentionKernel final : public CpuKernel {
  public:
   explicit AttentionKernel(const KernelRequest& request) : p_(request, 0), out_(request.outputs[0].dtype) {
-    // Few tiles: the keys are split, so that decoding over a long cache uses every core. A part then takes all heads, whose
-    // keys lie side by side in memory. Lists are short enough to be read by one.
+    // Few tiles: the keys are split, so that decoding over a long cache uses every core. A part then takes all heads,
+    // whose keys lie side by side in memory. Lists are short enough to be read by one.
     if (p_.keys == AttentionProblem::Keys::Range && p_.tiles() * p_.kv_heads < 16)
-      splits_ = std::clamp<int64_t>(16 / std::max<int64_t>(1, p_.tiles()), 1, std::max<int64_t>(1, p_.logical_keys / kLeastOfSplit));
+      splits_ = std::clamp<int64_t>(16 / std::max<int64_t>(1, p_.tiles()), 1,
+                                    std::max<int64_t>(1, p_.logical_keys / kLeastOfSplit));
     const bool few = p_.tile * p_.group <= kFewRows;
     heads_of_task_ = splits_ > 1 && few ? p_.kv_heads : 1;
-    if (!few && splits_ > 1) splits_ = std::max<int64_t>(1, std::min(splits_, 16 / std::max<int64_t>(1, p_.tiles() * p_.kv_heads)));
+    if (!few && splits_ > 1)
+      splits_ = std::max<int64_t>(1, std::min(splits_, 16 / std::max<int64_t>(1, p_.tiles() * p_.kv_heads)));
   }
 
   std::string name() const override { return fmt::format("attention {}", name_of(p_.desc(p_.at.k).dtype)); }
@@ -42,7 +44,8 @@ class AttentionKernel final : public CpuKernel {
     float* partial = splits_ > 1 ? reinterpret_cast<float*>(operands[static_cast<size_t>(p_.at.count) + 2]) : nullptr;
     const int64_t head_groups = p_.kv_heads / heads_of_task_;
     for_tasks(pool, p_.work(), p_.tiles() * head_groups * splits_, [&](int64_t i) {
-      const int64_t split = i % splits_, head = i / splits_ % head_groups * heads_of_task_, tile = i / splits_ / head_groups;
+      const int64_t split = i % splits_, head = i / splits_ % head_groups * heads_of_task_,
+                    tile = i / splits_ / head_groups;
       const int64_t end = std::min(p_.tokens, (tile + 1) * p_.tile);
       for (int64_t t = tile * p_.tile; t < end;) {
         const QueryRun run = bound.run_at(t, end);
@@ -60,8 +63,8 @@ class AttentionKernel final : public CpuKernel {
   };
 
   // Buffers of the thread: 0 outputs, 1 scores, 2 packed probabilities, 3 packed keys or values, 4 queries.
-  void attend(const BoundAttention& bound, std::span<std::byte* const> operands, const QueryRun& run, int64_t first_head, int64_t split,
-              float* partial) const {
+  void attend(const BoundAttention& bound, std::span<std::byte* const> operands, const QueryRun& run,
+              int64_t first_head, int64_t split, float* partial) const {
     const int64_t queries = (run.end - run.begin) * p_.group;
     const int64_t q_floats = gemm::packed_floats_a(queries, p_.d);
     const int64_t state_floats = queries * (p_.dv + 2);
@@ -102,7 +105,8 @@ class AttentionKernel final : public CpuKernel {
     }
   }
 
-  void begin(const BoundAttention& bound, const QueryRun& run, int64_t kv_head, int64_t split, const Running& at) const {
+  void begin(const BoundAttention& bound, const QueryRun& run, int64_t kv_head, int64_t split,
+             const Running& at) const {
     const int64_t queries = (run.end - run.begin) * p_.group;
     std::fill_n(at.out, queries * p_.dv, 0.0f);
     for (int64_t r = 0; r < queries; ++r) {
@@ -116,7 +120,8 @@ class AttentionKernel final : public CpuKernel {
     const gemm::Source q = bound.queries(offsets);
     if (queries <= kFewRows) {
       for (int64_t r = 0; r < queries; ++r) {
-        gemm::load(q.data + offsets[static_cast<size_t>(r)] * static_cast<int64_t>(size_of(q.dtype)), q.dtype, p_.d, at.q + r * p_.d);
+        gemm::load(q.data + offsets[static_cast<size_t>(r)] * static_cast<int64_t>(size_of(q.dtype)), q.dtype, p_.d,
+                   at.q + r * p_.d);
         rows::scale(at.q + r * p_.d, p_.d, p_.scale);
       }
       return;
@@ -185,7 +190,8 @@ class AttentionKernel final : public CpuKernel {
       rows::scale(out, p_.dv, 1 / total);
     std::byte* to = operands[static_cast<size_t>(p_.at.count)];
     gemm::store(out, p_.dv, out_, to + query * p_.dv * static_cast<int64_t>(size_of(out_)));
-    reinterpret_cast<float*>(operands[static_cast<size_t>(p_.at.count) + 1])[query] = empty ? kMinusInf : highest + std::log(total);
+    reinterpret_cast<float*>(operands[static_cast<size_t>(p_.at.count) + 1])[query] =
+        empty ? kMinusInf : highest + std::log(total);
   }
 
   void combine(ThreadPool& pool, std::span<std::byte* const> operands, float* partial) const {

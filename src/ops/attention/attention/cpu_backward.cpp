@@ -34,8 +34,8 @@ class AttentionBackwardKernel final : public CpuKernel {
   std::string name() const override { return fmt::format("attention_backward {}", name_of(p_.desc(p_.at.k).dtype)); }
 
   int64_t scratch_bytes() const override {
-    int64_t floats = p_.tokens * p_.heads;                                                // delta
-    if (dsinks_ >= 0) floats += p_.tiles() * p_.heads;                                    // a sum a tile
+    int64_t floats = p_.tokens * p_.heads;              // delta
+    if (dsinks_ >= 0) floats += p_.tiles() * p_.heads;  // a sum a tile
     if (dbias_table_ >= 0) floats += p_.tiles() * p_.heads * p_.bias_buckets;
     return floats * static_cast<int64_t>(sizeof(float));
   }
@@ -51,7 +51,8 @@ class AttentionBackwardKernel final : public CpuKernel {
     const int64_t query_tasks = p_.tiles() * head_groups;
     for_tasks(pool, 2 * p_.work(), query_tasks + key_tiles_ * p_.kv_heads, [&](int64_t i) {
       if (i < query_tasks) {
-        for (int64_t h = 0; h < heads_of_task_; ++h) query_tile(e, i / head_groups, i % head_groups * heads_of_task_ + h);
+        for (int64_t h = 0; h < heads_of_task_; ++h)
+          query_tile(e, i / head_groups, i % head_groups * heads_of_task_ + h);
       } else {
         key_tile(e, (i - query_tasks) / p_.kv_heads, (i - query_tasks) % p_.kv_heads);
       }
@@ -126,7 +127,8 @@ class AttentionBackwardKernel final : public CpuKernel {
   }
 
   // A operand, kDepth columns after one another.
-  static const float* pack_rows(const gemm::Source& source, int64_t count, int64_t k, const gemm::Prologue& prologue, int slot) {
+  static const float* pack_rows(const gemm::Source& source, int64_t count, int64_t k, const gemm::Prologue& prologue,
+                                int slot) {
     float* all = gemm::thread_buffer(slot, gemm::packed_floats_a(count, k));
     float* at = all;
     for (int64_t k0 = 0; k0 < k; k0 += gemm::kDepth) {
@@ -151,7 +153,8 @@ class AttentionBackwardKernel final : public CpuKernel {
 
   // Probabilities, and gradients of the scores before biases, of a run and a block of keys; both [queries, kKeyBlock].
   // `owner`: the pass that also sums the biases' gradients.
-  void scores(const Execution& e, const PackedRun& run, const KeyBlock& block, float* p, float* ds, int64_t tile, bool owner) const {
+  void scores(const Execution& e, const PackedRun& run, const KeyBlock& block, float* p, float* ds, int64_t tile,
+              bool owner) const {
     int64_t at[kKeyBlock];
     gemm::Source k = e.bound.source(p_.at.k), v = e.bound.source(p_.at.v);
     k.offsets = v.offsets = at;
@@ -161,7 +164,8 @@ class AttentionBackwardKernel final : public CpuKernel {
     product(run.dout, run.queries, v, block.count, p_.dv, ds);
     float capped[kKeyBlock];
     for (int64_t r = 0; r < run.queries; ++r) {
-      const int64_t t = run.run.begin + r / p_.group, head = run.kv_head * p_.group + r % p_.group, query = t * p_.heads + head;
+      const int64_t t = run.run.begin + r / p_.group, head = run.kv_head * p_.group + r % p_.group,
+                    query = t * p_.heads + head;
       float *row = p + r * kKeyBlock, *drow = ds + r * kKeyBlock;
       if (p_.softcap != 0) {
         rows::softcap(row, block.count, p_.softcap);
@@ -175,7 +179,8 @@ class AttentionBackwardKernel final : public CpuKernel {
     }
   }
 
-  void bias_gradients(const Execution& e, int64_t t, int64_t head, const KeyBlock& block, const float* ds, int64_t tile) const {
+  void bias_gradients(const Execution& e, int64_t t, int64_t head, const KeyBlock& block, const float* ds,
+                      int64_t tile) const {
     if (dbias_table_ >= 0) {
       float* sums = e.dbias_table + (tile * p_.heads + head) * p_.bias_buckets;
       for (int64_t i = 0; i < block.count; ++i) sums[e.bound.bias_bucket(t, block.key[i])] += ds[i];
@@ -189,7 +194,8 @@ class AttentionBackwardKernel final : public CpuKernel {
 
   void query_tile(const Execution& e, int64_t tile, int64_t kv_head) const {
     if (dbias_table_ >= 0)
-      std::fill_n(e.dbias_table + (tile * p_.heads + kv_head * p_.group) * p_.bias_buckets, p_.group * p_.bias_buckets, 0.0f);
+      std::fill_n(e.dbias_table + (tile * p_.heads + kv_head * p_.group) * p_.bias_buckets, p_.group * p_.bias_buckets,
+                  0.0f);
     const int64_t end = std::min(p_.tokens, (tile + 1) * p_.tile);
     thread_local PackedRun packed;
     for (int64_t t = tile * p_.tile; t < end;) {
@@ -219,8 +225,8 @@ class AttentionBackwardKernel final : public CpuKernel {
   }
 
   // c [m, n] += A·B, A[i, j] at data[i·row_stride + j·k_stride] (m × k), B [k, n] given by the places of its rows.
-  static void accumulate(const float* data, int64_t m, int64_t row_stride, int64_t k_stride, int64_t k, const gemm::Source& source,
-                         int64_t n, float* c, int64_t ldc) {
+  static void accumulate(const float* data, int64_t m, int64_t row_stride, int64_t k_stride, int64_t k,
+                         const gemm::Source& source, int64_t n, float* c, int64_t ldc) {
     gemm::Source left;
     left.data = reinterpret_cast<const std::byte*>(data);
     left.row_stride = row_stride;
@@ -280,8 +286,8 @@ class AttentionBackwardKernel final : public CpuKernel {
     }
   }
 
-  static void scatter(const float* weights, const KeyBlock& block, int64_t begin, int64_t queries, const gemm::Source& source, int64_t n,
-                      float* some, float* to) {
+  static void scatter(const float* weights, const KeyBlock& block, int64_t begin, int64_t queries,
+                      const gemm::Source& source, int64_t n, float* some, float* to) {
     std::fill_n(some, block.count * n, 0.0f);
     accumulate(weights, block.count, 1, kKeyBlock, queries, source, n, some, n);
     for (int64_t i = 0; i < block.count; ++i) {

@@ -41,7 +41,7 @@ class AttentionProblem {
   AttentionOperands at;
   int first;
   int64_t tokens, heads, d, rows, kv_heads, dv, group;
-  int64_t logical_keys;     // that a query may name
+  int64_t logical_keys;  // that a query may name
   int64_t page, table_blocks, table_rows;
   float scale, softcap;
   enum class Keys : uint8_t { Range, Blocks, Indices } keys;
@@ -64,7 +64,8 @@ class AttentionProblem {
 // A problem with its operands' addresses, for one execution.
 class BoundAttention {
  public:
-  BoundAttention(const AttentionProblem& problem, std::span<std::byte* const> operands) : p(problem), operands_(operands) {}
+  BoundAttention(const AttentionProblem& problem, std::span<std::byte* const> operands)
+      : p(problem), operands_(operands) {}
 
   const AttentionProblem& p;
 

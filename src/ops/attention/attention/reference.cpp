@@ -20,7 +20,9 @@ struct Problem {
   int64_t group = heads / kv_heads;
   double scale = attrs.f_or("scale", 1), softcap = attrs.f_or("softcap", 0);
 
-  double value(int operand, int64_t i) const { return inputs[static_cast<size_t>(operand)]->data[static_cast<size_t>(i)]; }
+  double value(int operand, int64_t i) const {
+    return inputs[static_cast<size_t>(operand)]->data[static_cast<size_t>(i)];
+  }
   int64_t integer(int operand, int64_t i) const { return static_cast<int64_t>(value(operand, i)); }
   const Shape& shape(int operand) const { return inputs[static_cast<size_t>(operand)]->type.shape; }
 
@@ -66,7 +68,8 @@ struct Problem {
 
   double dot(int64_t t, int64_t h, int64_t row) const {
     double sum = 0;
-    for (int64_t i = 0; i < d; ++i) sum += value(at.q, (t * heads + h) * d + i) * value(at.k, (row * kv_heads + h / group) * d + i);
+    for (int64_t i = 0; i < d; ++i)
+      sum += value(at.q, (t * heads + h) * d + i) * value(at.k, (row * kv_heads + h / group) * d + i);
     return sum;
   }
   // The score of one pair, and its derivative with respect to the dot product.
@@ -109,7 +112,8 @@ void attention_reference(const Attrs& attrs, std::span<const RefTensor* const> i
         const double weight = std::exp(scores[i] - highest) / total;
         const int64_t row = p.row_of(t, keys[i]) * p.kv_heads + h / p.group;
         for (int64_t c = 0; c < p.dv; ++c)
-          outputs[0].data[static_cast<size_t>((t * p.heads + h) * p.dv + c)] += weight * p.value(p.at.v, row * p.dv + c);
+          outputs[0].data[static_cast<size_t>((t * p.heads + h) * p.dv + c)] +=
+              weight * p.value(p.at.v, row * p.dv + c);
       }
     }
   }

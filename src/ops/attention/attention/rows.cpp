@@ -9,9 +9,10 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention/rows.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+#include <hwy/foreach_target.h>  // before highway.h
+
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace hierarchos::attention_rows {
@@ -106,7 +107,8 @@ void Dscore(const float* p, float* dp, int64_t n, float delta) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V shift = hn::Set(d, delta);
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, p + i), hn::Sub(hn::LoadU(d, dp + i), shift)), d, dp + i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, p + i), hn::Sub(hn::LoadU(d, dp + i), shift)), d, dp + i);
   for (; i < n; ++i) dp[i] = p[i] * (dp[i] - delta);
 }
 
@@ -161,7 +163,9 @@ HWY_EXPORT(Scale);
 HWY_EXPORT(Dot);
 
 void softcap(float* s, int64_t n, float cap) { HWY_DYNAMIC_DISPATCH(Softcap)(s, n, cap); }
-float softmax_step(float* s, int64_t n, float* m, float* total) { return HWY_DYNAMIC_DISPATCH(SoftmaxStep)(s, n, m, total); }
+float softmax_step(float* s, int64_t n, float* m, float* total) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxStep)(s, n, m, total);
+}
 void exp_of(float* p, int64_t n, float lse) { HWY_DYNAMIC_DISPATCH(ExpOf)(p, n, lse); }
 void dscore(const float* p, float* dp, int64_t n, float delta) { HWY_DYNAMIC_DISPATCH(Dscore)(p, dp, n, delta); }
 void softcap_slope(const float* capped, float* ds, int64_t n, float cap) {

@@ -16,10 +16,10 @@ struct Options {
   double softcap = 0;
   bool alibi = false, sinks = false;
   int64_t bias_heads = 0, bias_buckets = 0, dense_heads = 0;
-  int64_t page = 0, segments = 0;       // block table
+  int64_t page = 0, segments = 0;  // block table
   std::string mode = "range";
   int64_t query_block = 0, key_block = 0, list = 0;
-  bool fused_qkv = false;               // q, k, v are slices of one [T, (Hq + 2·Hk)·D] (then D = Dv, S = T)
+  bool fused_qkv = false;  // q, k, v are slices of one [T, (Hq + 2·Hk)·D] (then D = Dv, S = T)
 };
 
 std::vector<double> make_ranges(const Options& o, int64_t logical_keys) {
@@ -33,7 +33,8 @@ std::vector<double> make_ranges(const Options& o, int64_t logical_keys) {
     if (o.ranges == "segments") begin = std::min(end, t / 3 * 3);
     if (o.ranges == "ragged" && logical_keys > 0) {
       begin = static_cast<int64_t>(random() % static_cast<unsigned>(logical_keys));
-      end = std::min<int64_t>(logical_keys, begin + static_cast<int64_t>(random() % static_cast<unsigned>(logical_keys)));
+      end =
+          std::min<int64_t>(logical_keys, begin + static_cast<int64_t>(random() % static_cast<unsigned>(logical_keys)));
       if (t % 4 == 1) end = begin;
     }
     out.push_back(static_cast<double>(begin));
@@ -44,7 +45,8 @@ std::vector<double> make_ranges(const Options& o, int64_t logical_keys) {
 
 OpCase make(const std::string& name, const Options& o) {
   OpCase c;
-  c.name = fmt::format("{} T={} S={} H={}/{} D={}/{} {}", name, o.tokens, o.keys, o.heads, o.kv_heads, o.d, o.dv, name_of(o.dtype));
+  c.name = fmt::format("{} T={} S={} H={}/{} D={}/{} {}", name, o.tokens, o.keys, o.heads, o.kv_heads, o.d, o.dv,
+                       name_of(o.dtype));
   const int64_t blocks = o.page ? (o.keys / std::max<int64_t>(o.page, 1)) / std::max<int64_t>(o.segments, 1) : 0;
   const int64_t logical_keys = o.page ? blocks * o.page : o.keys;
   std::mt19937 random(9);
@@ -67,7 +69,8 @@ OpCase make(const std::string& name, const Options& o) {
   }
   if (o.alibi || o.bias_heads) {
     std::vector<double> positions;
-    for (int64_t t = 0; t < o.tokens; ++t) positions.push_back(static_cast<double>(std::max<int64_t>(0, logical_keys - o.tokens) + t));
+    for (int64_t t = 0; t < o.tokens; ++t)
+      positions.push_back(static_cast<double>(std::max<int64_t>(0, logical_keys - o.tokens) + t));
     c.inputs.push_back(OpInput::given(DType::I32, Shape{o.tokens}, positions));
   }
   if (o.alibi) c.inputs.push_back(OpInput::uniform(DType::F32, Shape{o.heads}, 0.05, 0.5).constant());
@@ -83,7 +86,8 @@ OpCase make(const std::string& name, const Options& o) {
     for (int64_t i = 0; i < names; ++i) all.push_back(static_cast<double>(i));
     for (int64_t r = 0; r < rows; ++r) {
       std::shuffle(all.begin(), all.end(), random);
-      for (int64_t i = 0; i < o.list; ++i) list.push_back(i < names && random() % 4 ? all[static_cast<size_t>(i)] : -1.0);
+      for (int64_t i = 0; i < o.list; ++i)
+        list.push_back(i < names && random() % 4 ? all[static_cast<size_t>(i)] : -1.0);
     }
     c.inputs.push_back(OpInput::given(DType::I32, Shape{rows, o.list}, list));
   }
@@ -130,7 +134,8 @@ OpCase make(const std::string& name, const Options& o) {
   return c;
 }
 
-OpCase error(const std::string& name, const std::string& text, const std::function<void(OpCase&)>& spoil, const Options& o = {}) {
+OpCase error(const std::string& name, const std::string& text, const std::function<void(OpCase&)>& spoil,
+             const Options& o = {}) {
   OpCase c = make(name, o);
   spoil(c);
   c.expect_error = text;
@@ -142,10 +147,16 @@ OpCase error(const std::string& name, const std::string& text, const std::functi
 OP_CASES(attention) {
   // Shapes, on the path of few queries and on that of tiles: odd channels, groups, sizes around a block of keys.
   for (DType dtype : {DType::F32, DType::BF16, DType::F16})
-    for (const auto& [t, s, hq, hk, d, dv] : std::vector<std::array<int64_t, 6>>{
-             {1, 1, 1, 1, 1, 1}, {1, 9, 4, 2, 16, 16}, {5, 7, 4, 2, 8, 8}, {3, 300, 2, 1, 19, 33}, {40, 40, 6, 2, 16, 16},
-             {33, 129, 3, 3, 24, 8}, {70, 257, 9, 3, 8, 20}, {9, 9, 1, 1, 300, 5}}) {
-      OpCase c = make("causal", {.tokens = t, .keys = s, .heads = hq, .kv_heads = hk, .d = d, .dv = dv, .dtype = dtype});
+    for (const auto& [t, s, hq, hk, d, dv] : std::vector<std::array<int64_t, 6>>{{1, 1, 1, 1, 1, 1},
+                                                                                 {1, 9, 4, 2, 16, 16},
+                                                                                 {5, 7, 4, 2, 8, 8},
+                                                                                 {3, 300, 2, 1, 19, 33},
+                                                                                 {40, 40, 6, 2, 16, 16},
+                                                                                 {33, 129, 3, 3, 24, 8},
+                                                                                 {70, 257, 9, 3, 8, 20},
+                                                                                 {9, 9, 1, 1, 300, 5}}) {
+      OpCase c =
+          make("causal", {.tokens = t, .keys = s, .heads = hq, .kv_heads = hk, .d = d, .dv = dv, .dtype = dtype});
       if (t * s * hq > 4000) c.grad = dtype == DType::F32 && t > 30;
       cases.push_back(c);
     }
@@ -224,7 +235,8 @@ OP_CASES(attention) {
   cases.push_back(error("channels of k", "have 8 channels", [](OpCase& c) { c.inputs[1].type.shape[2] = 9; }));
   cases.push_back(error("rows of v", "rows and heads must agree", [](OpCase& c) { c.inputs[2].type.shape[0] = 6; }));
   cases.push_back(error("ranges", "ranges must be", [](OpCase& c) { c.inputs[3].type.shape[0] = 4; }));
-  cases.push_back(error("buckets for other heads", "bias_table must be", [](OpCase&) {}, {.bias_heads = 3, .bias_buckets = 4}));
+  cases.push_back(
+      error("buckets for other heads", "bias_table must be", [](OpCase&) {}, {.bias_heads = 3, .bias_buckets = 4}));
   cases.push_back(error("biases for other heads", "dense_bias must be", [](OpCase&) {}, {.dense_heads = 3}));
   cases.push_back(error("unknown keys", "keys is", [](OpCase&) {}, {.mode = "some", .list = 2}));
   cases.push_back(error("blocks of nothing", "needs query_block", [](OpCase&) {},

@@ -11,7 +11,8 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/rope/cpu.cpp"
-#include <hwy/foreach_target.h>
+#include <hwy/foreach_target.h>  // before highway.h
+
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +24,8 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 // Rotates the pairs of one head; `direction` is -1 to rotate back.
-void Rotate(const float* x, const float* cos, const float* sin, int64_t half, bool interleaved, float direction, float* y) {
+void Rotate(const float* x, const float* cos, const float* sin, int64_t half, bool interleaved, float direction,
+            float* y) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V sign = hn::Set(d, direction);
@@ -101,7 +103,8 @@ class RopeKernel final : public CpuKernel {
     for (int64_t h = 0; h < heads_; ++h, out += channels_ * size) {
       const std::byte* in = operands[0] + (t * x_.strides[0] + h * x_.strides[1]) * size;
       if (x_.dtype == DType::F32) {
-        rotate(reinterpret_cast<const float*>(in), cos, sin, half_, interleaved_, direction_, reinterpret_cast<float*>(out));
+        rotate(reinterpret_cast<const float*>(in), cos, sin, half_, interleaved_, direction_,
+               reinterpret_cast<float*>(out));
       } else {
         float* room = gemm::thread_buffer(0, 2 * half_);
         gemm::load(in, x_.dtype, 2 * half_, room);
@@ -121,7 +124,9 @@ class RopeKernel final : public CpuKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> rope_cpu(CpuBackend&, const KernelRequest& request) { return std::make_unique<RopeKernel>(request); }
+std::unique_ptr<Kernel> rope_cpu(CpuBackend&, const KernelRequest& request) {
+  return std::make_unique<RopeKernel>(request);
+}
 
 }  // namespace hierarchos::ops
 #endif

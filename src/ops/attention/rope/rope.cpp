@@ -10,7 +10,8 @@ std::vector<Type> infer(const InferContext& c) {
   const Type& x = c.inputs[0];
   const Type& cos = c.inputs[1];
   const Type& sin = c.inputs[2];
-  if (x.shape.rank() != 3 || !x.plain() || !is_floating(x.dtype)) c.fail("x must be floating [T, H, D], it is {}", x.to_string());
+  if (x.shape.rank() != 3 || !x.plain() || !is_floating(x.dtype))
+    c.fail("x must be floating [T, H, D], it is {}", x.to_string());
   for (const Type* t : {&cos, &sin})
     if (t->shape.rank() != 2 || !t->plain() || t->dtype != DType::F32)
       c.fail("cos and sin must be f32 [rows, R/2], one is {}", t->to_string());

@@ -17,8 +17,14 @@ constexpr int64_t kFewRows = 8;
 
 gemm::Activation activation_of(const std::string& name) {
   using A = gemm::Activation;
-  for (const auto& [known, act] : {std::pair{"none", A::None}, {"silu", A::Silu}, {"gelu", A::Gelu}, {"gelu_tanh", A::GeluTanh},
-                                   {"relu", A::Relu}, {"relu2", A::Relu2}, {"tanh", A::Tanh}, {"sigmoid", A::Sigmoid}})
+  for (const auto& [known, act] : {std::pair{"none", A::None},
+                                   {"silu", A::Silu},
+                                   {"gelu", A::Gelu},
+                                   {"gelu_tanh", A::GeluTanh},
+                                   {"relu", A::Relu},
+                                   {"relu2", A::Relu2},
+                                   {"tanh", A::Tanh},
+                                   {"sigmoid", A::Sigmoid}})
     if (name == known) return act;
   throw UnsupportedError("matmul: there is no activation \"{}\"", name);
 }
@@ -102,15 +108,18 @@ class MatmulKernel final : public CpuKernel {
     m_ = flatten ? shape.rows() : batch_rows;
     batches_ = flatten ? 1 : batch_rows == 0 ? 0 : shape.rows() / batch_rows;
     row_scale_batched_ = at_.row_scale >= 0 && !scale_repeats;
-    products_.push_back({matrix_of(desc(at_.x1), at_.x1, flatten, batches_), matrix_of(desc(at_.w1), at_.w1, false, batches_)});
+    products_.push_back(
+        {matrix_of(desc(at_.x1), at_.x1, flatten, batches_), matrix_of(desc(at_.w1), at_.w1, false, batches_)});
     if (at_.x2 >= 0)
-      products_.push_back({matrix_of(desc(at_.x2), at_.x2, flatten, batches_), matrix_of(desc(at_.w2), at_.w2, false, batches_)});
+      products_.push_back(
+          {matrix_of(desc(at_.x2), at_.x2, flatten, batches_), matrix_of(desc(at_.w2), at_.w2, false, batches_)});
     plan();
   }
 
   std::string name() const override {
-    return fmt::format("matmul_{} {}", few_rows_ ? "rows" : "tiles",
-                       desc(at_.w1).storage == Storage::Plain ? name_of(desc(at_.w1).dtype) : name_of(desc(at_.w1).storage));
+    return fmt::format(
+        "matmul_{} {}", few_rows_ ? "rows" : "tiles",
+        desc(at_.w1).storage == Storage::Plain ? name_of(desc(at_.w1).dtype) : name_of(desc(at_.w1).storage));
   }
 
   void run(ThreadPool& pool, std::span<std::byte* const> operands) const override {
@@ -138,7 +147,8 @@ class MatmulKernel final : public CpuKernel {
       k += p.x.k;
       few_rows_ = few_rows_ && (p.w.rows_contiguous || p.w.k <= 1);
     }
-    work_ = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(std::max<int64_t>(k, 1));
+    work_ = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_) *
+            static_cast<double>(std::max<int64_t>(k, 1));
     if (few_rows_) {
       // Blocks of at least 32 KiB of w or so, few enough to cost nothing to hand out.
       block_m_ = std::max<int64_t>(m_, 1);
@@ -217,8 +227,8 @@ class MatmulKernel final : public CpuKernel {
     return prologue;
   }
 
-  void tiles_product(std::span<std::byte* const> operands, size_t p, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n,
-                     const gemm::Prologue& prologue, float* sums, int64_t ldc, bool accumulate) const {
+  void tiles_product(std::span<std::byte* const> operands, size_t p, int64_t batch, int64_t m0, int64_t m, int64_t n0,
+                     int64_t n, const gemm::Prologue& prologue, float* sums, int64_t ldc, bool accumulate) const {
     gemm::Source x = source(operands, products_[p].x, batch);
     const gemm::Source w = source(operands, products_[p].w, batch);
     x.data += m0 * x.row_stride * static_cast<int64_t>(size_of(x.dtype));
@@ -233,8 +243,8 @@ class MatmulKernel final : public CpuKernel {
     }
   }
 
-  void rows_product(std::span<std::byte* const> operands, size_t p, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n,
-                    const gemm::Prologue& prologue, float* sums, int64_t ldc, bool accumulate) const {
+  void rows_product(std::span<std::byte* const> operands, size_t p, int64_t batch, int64_t m0, int64_t m, int64_t n0,
+                    int64_t n, const gemm::Prologue& prologue, float* sums, int64_t ldc, bool accumulate) const {
     const gemm::Source x = source(operands, products_[p].x, batch);
     const gemm::Source w = source(operands, products_[p].w, batch);
     const int64_t k = products_[p].x.k;

@@ -10,7 +10,8 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/matmul/matmul/decode.cpp"
-#include <hwy/foreach_target.h>
+#include <hwy/foreach_target.h>  // before highway.h
+
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -139,7 +140,8 @@ bool DecodeBlocks(Storage storage, const std::byte* blocks, int64_t count, float
     case Storage::Q6_K:
       for (int64_t i = 0; i < count; ++i) Q6K(b + 210 * i, out + 256 * i);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

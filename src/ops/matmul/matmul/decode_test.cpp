@@ -13,8 +13,8 @@ namespace {
 
 TEST(DecodeBlocks, GivesTheValuesOfTheCodecs) {
   std::mt19937 random(3);
-  for (Storage storage : {Storage::Q4_0, Storage::Q4_1, Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K, Storage::Q3_K,
-                          Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL}) {
+  for (Storage storage : {Storage::Q4_0, Storage::Q4_1, Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K,
+                          Storage::Q3_K, Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL}) {
     constexpr int64_t kCount = 37;
     std::vector<std::byte> blocks(static_cast<size_t>(kCount * block_bytes(storage)));
     // Exponents below the largest, so that no scale is infinite or NaN.

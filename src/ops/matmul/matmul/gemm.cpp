@@ -15,10 +15,11 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/matmul/matmul/gemm.cpp"
-#include <hwy/foreach_target.h>
+#include <hwy/foreach_target.h>  // before highway.h
+
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace hierarchos::gemm {
@@ -122,8 +123,10 @@ void Interleave(const float* const* rows, int count, int64_t k, int64_t width, f
     for (; i + 4 <= k; i += 4) {
       const auto v0 = hn::LoadU(d, rows[r] + i), v1 = hn::LoadU(d, rows[r + 1] + i);
       const auto v2 = hn::LoadU(d, rows[r + 2] + i), v3 = hn::LoadU(d, rows[r + 3] + i);
-      const auto a = hn::BitCast(d64, hn::InterleaveLower(d, v0, v1)), b = hn::BitCast(d64, hn::InterleaveLower(d, v2, v3));
-      const auto e = hn::BitCast(d64, hn::InterleaveUpper(d, v0, v1)), f = hn::BitCast(d64, hn::InterleaveUpper(d, v2, v3));
+      const auto a = hn::BitCast(d64, hn::InterleaveLower(d, v0, v1)),
+                 b = hn::BitCast(d64, hn::InterleaveLower(d, v2, v3));
+      const auto e = hn::BitCast(d64, hn::InterleaveUpper(d, v0, v1)),
+                 f = hn::BitCast(d64, hn::InterleaveUpper(d, v2, v3));
       float* to = out + i * width + r;
       hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, a, b)), d, to);
       hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, a, b)), d, to + width);
@@ -242,8 +245,7 @@ HWY_NOINLINE void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_
     hn::Store(high[r], d, edge + r * kRowsB + kLanes);
   }
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < columns; ++j)
-      c[r * ldc + j] = edge[r * kRowsB + j] + (accumulate ? c[r * ldc + j] : 0.0f);
+    for (int64_t j = 0; j < columns; ++j) c[r * ldc + j] = edge[r * kRowsB + j] + (accumulate ? c[r * ldc + j] : 0.0f);
 }
 
 void Multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate) {
@@ -254,15 +256,25 @@ void Multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, f
       const int64_t width = PanelWidth(m - i), rows = std::min(width, m - i);
       float* at = c + i * ldc + j;
       switch (width) {
-        case 1: Tile<1>(k, panel, b, at, ldc, rows, columns, accumulate); break;
-        case 2: Tile<2>(k, panel, b, at, ldc, rows, columns, accumulate); break;
+        case 1:
+          Tile<1>(k, panel, b, at, ldc, rows, columns, accumulate);
+          break;
+        case 2:
+          Tile<2>(k, panel, b, at, ldc, rows, columns, accumulate);
+          break;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET_IS_NEON || HWY_TARGET == HWY_AVX2
-        case 4: Tile<4>(k, panel, b, at, ldc, rows, columns, accumulate); break;
+        case 4:
+          Tile<4>(k, panel, b, at, ldc, rows, columns, accumulate);
+          break;
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET_IS_NEON
-        case 8: Tile<8>(k, panel, b, at, ldc, rows, columns, accumulate); break;
+        case 8:
+          Tile<8>(k, panel, b, at, ldc, rows, columns, accumulate);
+          break;
 #endif
-        default: Tile<kRowsA>(k, panel, b, at, ldc, rows, columns, accumulate); break;
+        default:
+          Tile<kRowsA>(k, panel, b, at, ldc, rows, columns, accumulate);
+          break;
       }
       panel += width * k;
       i += width;
@@ -338,7 +350,8 @@ HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename 
 }
 
 template <class Row, int kW>
-void DotsOfRows(const float* x, int64_t ldx, int64_t m, const typename Row::T* const* w, int64_t k, float* c, int64_t ldc) {
+void DotsOfRows(const float* x, int64_t ldx, int64_t m, const typename Row::T* const* w, int64_t k, float* c,
+                int64_t ldc) {
   for (; m >= 4; m -= 4, x += 4 * ldx, c += 4 * ldc) Dots<Row, 4, kW>(x, ldx, w, k, c, ldc);
   if (m == 3) Dots<Row, 3, kW>(x, ldx, w, k, c, ldc);
   if (m == 2) Dots<Row, 2, kW>(x, ldx, w, k, c, ldc);
@@ -354,12 +367,14 @@ HWY_INLINE void PrefetchRow(const T* row, int64_t n) {
 
 // Row `row + j` of w is at offsets[row + j], or row_stride apart without offsets.
 template <class Row>
-void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c, int64_t ldc) {
+void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
+             int64_t ldc) {
   const auto* base = reinterpret_cast<const typename Row::T*>(w.data);
   const typename Row::T* at[4];
   for (int64_t j = 0; j < rows;) {
     const int64_t some = rows - j >= 4 ? 4 : 1;
-    for (int64_t r = 0; r < some; ++r) at[r] = base + (w.offsets ? w.offsets[row + j + r] : (row + j + r) * w.row_stride);
+    for (int64_t r = 0; r < some; ++r)
+      at[r] = base + (w.offsets ? w.offsets[row + j + r] : (row + j + r) * w.row_stride);
     if (w.offsets) {  // rows far apart, which the hardware does not foresee
       for (int64_t r = 0; r < 4 && j + kAhead + r < rows; ++r) PrefetchRow(base + w.offsets[row + j + kAhead + r], k);
     }
@@ -371,8 +386,8 @@ void AllDots(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t ro
   }
 }
 
-void MultiplyRows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
-                  int64_t ldc) {
+void MultiplyRows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k,
+                  float* c, int64_t ldc) {
   if (w.storage != Storage::Plain) {
     float* decoded = thread_buffer(7, 4 * k);
     Source plain;
@@ -395,8 +410,8 @@ void MultiplyRows(const float* x, int64_t ldx, int64_t m, const Source& w, int64
 
 // kM rows of x, kN vectors of columns.
 template <class Row, int kM, int kN>
-HWY_NOINLINE void Combine(const float* x, int64_t ldx, const typename Row::T* v, const int64_t* offsets, int64_t k, float* c,
-                          int64_t ldc) {
+HWY_NOINLINE void Combine(const float* x, int64_t ldx, const typename Row::T* v, const int64_t* offsets, int64_t k,
+                          float* c, int64_t ldc) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V sums[kM * kN];
@@ -486,18 +501,26 @@ HWY_INLINE V Logistic(D d, V x) {
 HWY_INLINE V Activate(D d, Activation act, V x) {
   const V half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f);
   switch (act) {
-    case Activation::None: return x;
-    case Activation::Silu: return hn::Mul(x, Logistic(d, x));
-    case Activation::Gelu: return hn::Mul(hn::Mul(half, x), hn::Add(one, Erf(d, hn::Mul(x, hn::Set(d, 0.70710678118654752f)))));
+    case Activation::None:
+      return x;
+    case Activation::Silu:
+      return hn::Mul(x, Logistic(d, x));
+    case Activation::Gelu:
+      return hn::Mul(hn::Mul(half, x), hn::Add(one, Erf(d, hn::Mul(x, hn::Set(d, 0.70710678118654752f)))));
     case Activation::GeluTanh: {
-      const V inner = hn::Mul(hn::Set(d, 0.79788456080286536f), hn::MulAdd(hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, x)), x, x));
+      const V inner =
+          hn::Mul(hn::Set(d, 0.79788456080286536f), hn::MulAdd(hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, x)), x, x));
       return hn::Mul(hn::Mul(half, x), hn::Add(one, Tanh(d, inner)));
     }
     // Written so that NaN stays NaN.
-    case Activation::Relu: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
-    case Activation::Relu2: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, x));
-    case Activation::Tanh: return Tanh(d, x);
-    case Activation::Sigmoid: return Logistic(d, x);
+    case Activation::Relu:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+    case Activation::Relu2:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, x));
+    case Activation::Tanh:
+      return Tanh(d, x);
+    case Activation::Sigmoid:
+      return Logistic(d, x);
   }
   return x;
 }
@@ -543,7 +566,9 @@ HWY_EXPORT(FinishRow);
 int64_t panel_rows_a() { return HWY_DYNAMIC_DISPATCH(RowsA)(); }
 int64_t panel_rows_b() { return HWY_DYNAMIC_DISPATCH(RowsB)(); }
 int64_t packed_floats_a(int64_t rows, int64_t k) { return (rows + panel_rows_a()) * k; }
-int64_t packed_floats_b(int64_t rows, int64_t k) { return (rows + panel_rows_b() - 1) / panel_rows_b() * panel_rows_b() * k; }
+int64_t packed_floats_b(int64_t rows, int64_t k) {
+  return (rows + panel_rows_b() - 1) / panel_rows_b() * panel_rows_b() * k;
+}
 void pack_a(const Source& s, int64_t row, int64_t rows, int64_t k0, int64_t k, const Prologue& p, float* out) {
   HWY_DYNAMIC_DISPATCH(PackA)(s, row, rows, k0, k, p, out);
 }
@@ -553,15 +578,18 @@ void pack_b(const Source& s, int64_t row, int64_t rows, int64_t k0, int64_t k, f
 void multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(Multiply)(m, n, k, a, b, c, ldc, accumulate);
 }
-void multiply_rows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
-                   int64_t ldc) {
+void multiply_rows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k,
+                   float* c, int64_t ldc) {
   HWY_DYNAMIC_DISPATCH(MultiplyRows)(x, ldx, m, w, row, rows, k, c, ldc);
 }
-void combine_rows(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c, int64_t ldc) {
+void combine_rows(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c,
+                  int64_t ldc) {
   HWY_DYNAMIC_DISPATCH(CombineRows)(x, ldx, m, v, k, n, c, ldc);
 }
 void load(const std::byte* from, DType dtype, int64_t n, float* to) { HWY_DYNAMIC_DISPATCH(Load)(from, dtype, n, to); }
-void store(const float* from, int64_t n, DType dtype, std::byte* to) { HWY_DYNAMIC_DISPATCH(Store)(from, n, dtype, to); }
+void store(const float* from, int64_t n, DType dtype, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(Store)(from, n, dtype, to);
+}
 void finish_row(const Epilogue& e, int64_t n, float* sums, const float* second, const float* bias, const float* bias2,
                 const float* residual) {
   HWY_DYNAMIC_DISPATCH(FinishRow)(e, n, sums, second, bias, bias2, residual);

@@ -16,8 +16,8 @@ namespace hierarchos::gemm {
 inline constexpr int64_t kDepth = 256;  // longest k of one multiply(): a panel of B stays in the first-level cache
 
 // A matrix in memory. Element (row, k) is at row·row_stride + k·k_stride, one of which is 1; or, with `offsets`, at
-// offsets[row] + k; or, with `k_offsets`, at k_offsets[k] + row. Plain floating types only, unless storage says otherwise:
-// then rows are whole blocks of `columns` elements, one after another.
+// offsets[row] + k; or, with `k_offsets`, at k_offsets[k] + row. Plain floating types only, unless storage says
+// otherwise: then rows are whole blocks of `columns` elements, one after another.
 struct Source {
   const std::byte* data = nullptr;
   DType dtype = DType::F32;
@@ -41,15 +41,16 @@ int64_t packed_floats_a(int64_t rows, int64_t k);
 int64_t packed_floats_b(int64_t rows, int64_t k);
 
 // Packs rows [row, row + rows) and columns [k0, k0 + k) of a source.
-void pack_a(const Source& source, int64_t row, int64_t rows, int64_t k0, int64_t k, const Prologue& prologue, float* out);
+void pack_a(const Source& source, int64_t row, int64_t rows, int64_t k0, int64_t k, const Prologue& prologue,
+            float* out);
 void pack_b(const Source& source, int64_t row, int64_t rows, int64_t k0, int64_t k, float* out);
 // C [m, n] from packed operands, written or added to. Rows of C are ldc apart.
 void multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate);
 
-// c[i·ldc + j] (+)= Σ_k x[i·ldx + k] · w[j, k] for few rows of x (fp32) over rows [row, row + rows) of w, whose k_stride
-// is 1: reads w once, at the speed of memory.
-void multiply_rows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k, float* c,
-                   int64_t ldc);
+// c[i·ldc + j] (+)= Σ_k x[i·ldx + k] · w[j, k] for few rows of x (fp32) over rows [row, row + rows) of w, whose
+// k_stride is 1: reads w once, at the speed of memory.
+void multiply_rows(const float* x, int64_t ldx, int64_t m, const Source& w, int64_t row, int64_t rows, int64_t k,
+                   float* c, int64_t ldc);
 
 // c[i·ldc + j] += Σ_k x[i·ldx + k] · v[k, j] for few rows of x over the whole rows v.offsets[k] of n elements.
 void combine_rows(const float* x, int64_t ldx, int64_t m, const Source& v, int64_t k, int64_t n, float* c, int64_t ldc);

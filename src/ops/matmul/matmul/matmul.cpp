@@ -71,8 +71,7 @@ std::vector<Type> infer(const InferContext& c) {
     check_product(c, x2, w2, "2");
     Shape second = x2.shape;
     second[-1] = w2.shape[-2];
-    if (second != shape)
-      c.fail("the products differ in shape: {} and {}", shape.to_string(), second.to_string());
+    if (second != shape) c.fail("the products differ in shape: {} and {}", shape.to_string(), second.to_string());
   }
   if (at.row_scale >= 0) {
     const Type& t = c.inputs[static_cast<size_t>(at.row_scale)];
@@ -98,7 +97,8 @@ Cost cost(const Attrs& attrs, std::span<const Type> inputs, std::span<const Type
   Cost total;
   const auto rows_by_columns = static_cast<double>(outputs[0].shape.elements());
   total.flops = 2 * rows_by_columns * static_cast<double>(inputs[0].shape.back());
-  if (at.x2 >= 0) total.flops += 2 * rows_by_columns * static_cast<double>(inputs[static_cast<size_t>(at.x2)].shape.back());
+  if (at.x2 >= 0)
+    total.flops += 2 * rows_by_columns * static_cast<double>(inputs[static_cast<size_t>(at.x2)].shape.back());
   for (const Type& t : inputs) total.bytes += static_cast<double>(t.bytes());
   total.bytes += static_cast<double>(outputs[0].bytes());
   return total;
@@ -112,16 +112,17 @@ bool accepts_strides(const Attrs& attrs, int input, const Shape& shape, std::spa
   const int rank = shape.rank();
   if (rank < 2) return false;
   const int64_t rows = shape[-2], columns = shape[-1];
-  const int64_t row_stride = strides[static_cast<size_t>(rank - 2)], column_stride = strides[static_cast<size_t>(rank - 1)];
-  const bool by_rows = (columns <= 1 || column_stride == 1) && (rows <= 1 || row_stride >= std::max<int64_t>(columns, 1));
-  const bool by_columns = (rows <= 1 || row_stride == 1) && (columns <= 1 || column_stride >= std::max<int64_t>(rows, 1));
+  const int64_t row_stride = strides[static_cast<size_t>(rank - 2)],
+                column_stride = strides[static_cast<size_t>(rank - 1)];
+  const bool by_rows =
+      (columns <= 1 || column_stride == 1) && (rows <= 1 || row_stride >= std::max<int64_t>(columns, 1));
+  const bool by_columns =
+      (rows <= 1 || row_stride == 1) && (columns <= 1 || column_stride >= std::max<int64_t>(rows, 1));
   return by_rows || by_columns;
 }
 
 // [.., M, K] as [rows, K]
-Value flat(Value x) {
-  return x.shape().rank() == 2 ? x : reshape(x, Shape{x.shape().rows(), x.shape().back()});
-}
+Value flat(Value x) { return x.shape().rank() == 2 ? x : reshape(x, Shape{x.shape().rows(), x.shape().back()}); }
 
 Value product(Value x, Value w, double alpha, DType out) {
   MatmulSpec spec;
@@ -151,7 +152,8 @@ std::vector<std::optional<Value>> vjp(VjpContext& c) {
     if (wanted(xi)) {
       if (w.type().storage != Storage::Plain)
         throw UnsupportedError(
-            "matmul: the gradient through a {} weight needs the transposed blocks; dequantise it first (ops::cast of the "
+            "matmul: the gradient through a {} weight needs the transposed blocks; dequantise it first (ops::cast of "
+            "the "
             "weight to a plain type)",
             name_of(w.type().storage));
       grads[static_cast<size_t>(xi)] = product(dy, transpose(w), alpha, x.dtype());

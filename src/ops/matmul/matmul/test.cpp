@@ -86,20 +86,35 @@ OpCase error(const std::string& name, std::vector<OpInput> inputs, const std::st
 OP_CASES(matmul) {
   // Sizes around the register tiles, the few-rows path and the depth of a partial sum; empty ones.
   for (DType dtype : {DType::F32, DType::BF16, DType::F16})
-    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
-             {1, 1, 1},   {1, 64, 64},  {1, 67, 129},  {2, 5, 31},    {3, 130, 17}, {5, 33, 48},   {8, 70, 300},  {9, 33, 65},
-             {12, 32, 16}, {13, 31, 1}, {24, 96, 257}, {37, 65, 512}, {64, 64, 64}, {200, 520, 40}, {1, 300, 515}, {25, 1, 33}})
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                     {1, 64, 64},
+                                                                     {1, 67, 129},
+                                                                     {2, 5, 31},
+                                                                     {3, 130, 17},
+                                                                     {5, 33, 48},
+                                                                     {8, 70, 300},
+                                                                     {9, 33, 65},
+                                                                     {12, 32, 16},
+                                                                     {13, 31, 1},
+                                                                     {24, 96, 257},
+                                                                     {37, 65, 512},
+                                                                     {64, 64, 64},
+                                                                     {200, 520, 40},
+                                                                     {1, 300, 515},
+                                                                     {25, 1, 33}})
       cases.push_back(plain(m, n, k, dtype, dtype));
-  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {20, 5, 0}, {0, 0, 0}})
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {20, 5, 0}, {0, 0, 0}})
     cases.push_back(plain(m, n, k, DType::F32, DType::F32));
   cases.push_back(plain(7, 33, 40, DType::F32, DType::BF16));
   cases.push_back(plain(30, 33, 40, DType::F32, DType::F16));
   cases.push_back(plain(30, 33, 40, DType::BF16, DType::F32));
 
   // Block-quantised weights, decoded as they are read; only whole blocks.
-  for (Storage storage : {Storage::Q4_0, Storage::Q4_1, Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K, Storage::Q3_K,
-                          Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL})
-    for (const auto& [m, n, blocks] : std::vector<std::array<int64_t, 3>>{{1, 35, 1}, {1, 64, 10}, {3, 7, 2}, {40, 50, 9}, {20, 33, 3}}) {
+  for (Storage storage : {Storage::Q4_0, Storage::Q4_1, Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K,
+                          Storage::Q3_K, Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL})
+    for (const auto& [m, n, blocks] :
+         std::vector<std::array<int64_t, 3>>{{1, 35, 1}, {1, 64, 10}, {3, 7, 2}, {40, 50, 9}, {20, 33, 3}}) {
       const int64_t k = blocks * block_elements(storage);
       OpCase c = plain(m, n, k, DType::F32, DType::F32);
       c.name += fmt::format(" {}", name_of(storage));
@@ -162,7 +177,9 @@ OP_CASES(matmul) {
     cases.push_back(c);
     c.name = fmt::format("permuted batch of x m={}", m);
     c.inputs[1] = OpInput::normal(DType::F32, Shape{11, 19});
-    c.build = [](Graph&, const std::vector<Value>& v) { return std::vector<Value>{matmul(permute(v[0], {1, 0, 2}), v[1])}; };
+    c.build = [](Graph&, const std::vector<Value>& v) {
+      return std::vector<Value>{matmul(permute(v[0], {1, 0, 2}), v[1])};
+    };
     cases.push_back(c);
   }
 
@@ -172,26 +189,33 @@ OP_CASES(matmul) {
       const int64_t n = 23, k = 12;
       cases.push_back(fused(m, n, k, dtype, "bias", {.bias = true}, nullptr, true));
       cases.push_back(fused(m, n, k, dtype, "residual", {.residual = true}, nullptr, true));
-      cases.push_back(fused(m, n, k, dtype, "alpha", {.bias = true, .residual = true}, [](MatmulSpec& s) { s.alpha = -0.7; }, true));
-      cases.push_back(fused(m, n, k, dtype, "two products", {.k2 = 5, .bias = true}, [](MatmulSpec& s) { s.alpha2 = 2.5; }, true));
+      cases.push_back(fused(
+          m, n, k, dtype, "alpha", {.bias = true, .residual = true}, [](MatmulSpec& s) { s.alpha = -0.7; }, true));
+      cases.push_back(fused(
+          m, n, k, dtype, "two products", {.k2 = 5, .bias = true}, [](MatmulSpec& s) { s.alpha2 = 2.5; }, true));
       cases.push_back(fused(m, n, k, dtype, "two products, residual", {.k2 = 300, .residual = true}, nullptr, true));
       for (const char* act : {"silu", "gelu", "gelu_tanh", "relu", "relu2", "tanh", "sigmoid"}) {
-        cases.push_back(fused(m, n, k, dtype, act, {.bias = true}, [act](MatmulSpec& s) { s.act = act; }, false));
-        cases.push_back(fused(m, n, k, dtype, std::string("gate ") + act,
-                              {.k2 = k, .bias = true, .bias2 = true, .residual = true},
-                              [act](MatmulSpec& s) {
-                                s.act = act;
-                                s.combine = "gate";
-                                s.alpha2 = 0.5;
-                              },
-                              false));
+        cases.push_back(fused(
+            m, n, k, dtype, act, {.bias = true}, [act](MatmulSpec& s) { s.act = act; }, false));
+        cases.push_back(fused(
+            m, n, k, dtype, std::string("gate ") + act, {.k2 = k, .bias = true, .bias2 = true, .residual = true},
+            [act](MatmulSpec& s) {
+              s.act = act;
+              s.combine = "gate";
+              s.alpha2 = 0.5;
+            },
+            false));
       }
-      cases.push_back(fused(m, n, k, dtype, "softcap", {.residual = true}, [](MatmulSpec& s) { s.softcap = 3; }, false));
-      cases.push_back(fused(m, n, k, dtype, "norm", {.row_scale = true, .norm_weight = true},
-                            [](MatmulSpec& s) { s.norm_offset = 1; }, false));
-      cases.push_back(fused(m, n, k, dtype, "row scale, two products", {.k2 = 7, .row_scale = true, .bias = true}, nullptr, false));
+      cases.push_back(fused(
+          m, n, k, dtype, "softcap", {.residual = true}, [](MatmulSpec& s) { s.softcap = 3; }, false));
+      cases.push_back(fused(
+          m, n, k, dtype, "norm", {.row_scale = true, .norm_weight = true}, [](MatmulSpec& s) { s.norm_offset = 1; },
+          false));
+      cases.push_back(
+          fused(m, n, k, dtype, "row scale, two products", {.k2 = 7, .row_scale = true, .bias = true}, nullptr, false));
       cases.push_back(fused(m, n, 0, dtype, "nothing but bias", {.bias = true, .residual = true}, nullptr, true));
-      cases.push_back(fused(m, n, k, dtype, "fp32 result", {}, [](MatmulSpec& s) { s.out_dtype = DType::F32; }, false));
+      cases.push_back(fused(
+          m, n, k, dtype, "fp32 result", {}, [](MatmulSpec& s) { s.out_dtype = DType::F32; }, false));
     }
 
   const auto f32 = [](Shape shape) { return OpInput::normal(DType::F32, shape); };
@@ -208,17 +232,25 @@ OP_CASES(matmul) {
                         [](MatmulSpec& s, const std::vector<Value>&) { s.combine = "gate"; }));
   cases.push_back(error("unknown activation", {f32({3, 4}), f32({5, 4})}, "no activation",
                         [](MatmulSpec& s, const std::vector<Value>&) { s.act = "mish"; }));
-  cases.push_back(error("second product of another shape", {f32({3, 4}), f32({5, 4}), f32({3, 4}), f32({6, 4})}, "differ in shape",
-                        [](MatmulSpec& s, const std::vector<Value>& v) {
+  cases.push_back(error("second product of another shape", {f32({3, 4}), f32({5, 4}), f32({3, 4}), f32({6, 4})},
+                        "differ in shape", [](MatmulSpec& s, const std::vector<Value>& v) {
                           s.x2 = v[2];
                           s.w2 = v[3];
                         }));
 
   // A 135M Llama's projections: decode, a short prompt, training rows; a LoRA's narrow products.
   for (DType dtype : {DType::F32, DType::BF16})
-    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
-             {1, 1536, 576}, {1, 49152, 576}, {4, 1536, 576}, {16, 1536, 576}, {64, 1536, 576}, {512, 1536, 576}, {512, 576, 1536},
-             {512, 8, 576}, {512, 576, 8}, {24, 64, 64}, {2048, 2048, 2048}}) {
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1536, 576},
+                                                                     {1, 49152, 576},
+                                                                     {4, 1536, 576},
+                                                                     {16, 1536, 576},
+                                                                     {64, 1536, 576},
+                                                                     {512, 1536, 576},
+                                                                     {512, 576, 1536},
+                                                                     {512, 8, 576},
+                                                                     {512, 576, 8},
+                                                                     {24, 64, 64},
+                                                                     {2048, 2048, 2048}}) {
       OpCase c = plain(m, n, k, dtype, dtype);
       c.name += " perf";
       c.perf = true;
@@ -244,7 +276,9 @@ OP_CASES(matmul) {
     cases.push_back(c);
     c.name = "dw [512, 1536]T x[512, 576]T perf";
     c.inputs = {OpInput::normal(DType::F32, Shape{512, 1536}), OpInput::normal(DType::F32, Shape{512, 576})};
-    c.build = [](Graph&, const std::vector<Value>& v) { return std::vector<Value>{matmul(transpose(v[0]), transpose(v[1]))}; };
+    c.build = [](Graph&, const std::vector<Value>& v) {
+      return std::vector<Value>{matmul(transpose(v[0]), transpose(v[1]))};
+    };
     cases.push_back(c);
   }
 }

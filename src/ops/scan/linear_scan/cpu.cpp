@@ -46,7 +46,8 @@ class ScanProblem {
   }
 
   // `n` elements at row (t, h) of an operand.
-  void row(std::span<std::byte* const> operands, size_t operand, int64_t t, int64_t h, int64_t from, int64_t n, float* to) const {
+  void row(std::span<std::byte* const> operands, size_t operand, int64_t t, int64_t h, int64_t from, int64_t n,
+           float* to) const {
     const TensorDesc& desc = descs[operand];
     const int64_t at = (t * heads + h) * desc.shape[2] + from;
     gemm::load(operands[first + operand] + at * static_cast<int64_t>(size_of(desc.dtype)), desc.dtype, n, to);
@@ -91,7 +92,8 @@ class LinearScanKernel final : public CpuKernel {
     // Whole heads, unless they are few: lanes are rows, so cutting them changes no bits.
     const int64_t lanes = scan_steps::lanes();
     rows_ = scan_steps::padded(std::max<int64_t>(p_.values, 1));
-    while (rows_ > lanes && p_.segments * p_.heads * ((p_.values + rows_ - 1) / rows_) < 8) rows_ = scan_steps::padded(rows_ / 2);
+    while (rows_ > lanes && p_.segments * p_.heads * ((p_.values + rows_ - 1) / rows_) < 8)
+      rows_ = scan_steps::padded(rows_ / 2);
     rows_ = std::min(rows_, 4 * lanes);
   }
 
@@ -104,9 +106,8 @@ class LinearScanKernel final : public CpuKernel {
     p_.for_uncovered(operands, [&](int64_t t) {
       std::fill_n(y + t * p_.heads * p_.values * y_size, p_.heads * p_.values * y_size, std::byte{0});
     });
-    for_tasks(pool, p_.work(), p_.segments * p_.heads * parts, [&](int64_t i) {
-      part(operands, i / (p_.heads * parts), i / parts % p_.heads, i % parts * rows_);
-    });
+    for_tasks(pool, p_.work(), p_.segments * p_.heads * parts,
+              [&](int64_t i) { part(operands, i / (p_.heads * parts), i / parts % p_.heads, i % parts * rows_); });
   }
 
  private:
@@ -174,12 +175,14 @@ class LinearScanBackwardKernel final : public CpuKernel {
   }
 
   void segment(std::span<std::byte* const> operands, std::span<std::byte* const> results, int64_t b, int64_t h) const {
-    const int64_t size = p_.values * p_.width, begin = p_.begin(operands, b), end = std::max(begin, p_.begin(operands, b + 1));
+    const int64_t size = p_.values * p_.width, begin = p_.begin(operands, b),
+                  end = std::max(begin, p_.begin(operands, b + 1));
     // Segments' slots do not overlap: stretch n of segment b begins at row begin + n·stride.
     float* saved = reinterpret_cast<float*>(operands.back()) + (h * slots_ + begin / stride_ + b) * size;
     float* states = gemm::thread_buffer(1, (stride_ + 1) * size);
     float* g = gemm::thread_buffer(0, size + p_.token_floats() + 5 * p_.width + 3 * p_.values);
-    float *room = g + size, *sums = room + p_.token_floats(), *v = sums + 5 * p_.width, *dy = v + p_.values, *dv = dy + p_.values;
+    float *room = g + size, *sums = room + p_.token_floats(), *v = sums + 5 * p_.width, *dy = v + p_.values,
+          *dv = dy + p_.values;
     std::fill_n(room, p_.token_floats(), 0.0f);
 
     const int64_t stretches = (end - begin + stride_ - 1) / stride_;
@@ -207,10 +210,15 @@ class LinearScanBackwardKernel final : public CpuKernel {
       for (int64_t t = last; t-- > first;) {
         const Token token = p_.token(operands, t, h, room);
         p_.row(operands, kV, t, h, 0, p_.values, v);
-        gemm::load(operands[0] + (t * p_.heads + h) * p_.values * static_cast<int64_t>(size_of(dy_)), dy_, p_.values, dy);
+        gemm::load(operands[0] + (t * p_.heads + h) * p_.values * static_cast<int64_t>(size_of(dy_)), dy_, p_.values,
+                   dy);
         std::fill_n(sums, 5 * p_.width, 0.0f);
-        const scan_steps::TokenGrads grads{.r = sums, .k = sums + p_.width, .decay = sums + 2 * p_.width, .u = sums + 3 * p_.width,
-                                           .w = sums + 4 * p_.width, .v = dv};
+        const scan_steps::TokenGrads grads{.r = sums,
+                                           .k = sums + p_.width,
+                                           .decay = sums + 2 * p_.width,
+                                           .u = sums + 3 * p_.width,
+                                           .w = sums + 4 * p_.width,
+                                           .v = dv};
         const float* before = states + (t - first) * size;
         scan_steps::backward(token, p_.values, p_.keys, before, before + size, v, dy, g, grads);
         write(results, t, h, grads);

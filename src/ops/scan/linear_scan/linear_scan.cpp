@@ -14,7 +14,8 @@ struct Sizes {
 Sizes check(const InferContext& c, std::span<const Type> inputs) {
   const bool uw = c.attrs.i_or("uw", 0) != 0;
   if (inputs.size() != (uw ? 8u : 6u)) c.fail("takes state, r, k, v, log_decay, offsets and, together, u and w");
-  const Type &state = inputs[0], &r = inputs[1], &k = inputs[2], &v = inputs[3], &decay = inputs[4], &offsets = inputs[5];
+  const Type &state = inputs[0], &r = inputs[1], &k = inputs[2], &v = inputs[3], &decay = inputs[4],
+             &offsets = inputs[5];
   for (size_t i = 0; i < inputs.size(); ++i)
     if (i != 5 && (!inputs[i].plain() || !is_floating(inputs[i].dtype)))
       c.fail("operand {} must be plain and floating, it is {}", i, inputs[i].to_string());
@@ -26,12 +27,14 @@ Sizes check(const InferContext& c, std::span<const Type> inputs) {
     c.fail("v must be [{}, {}, Nv], it is {}", n.tokens, n.heads, v.to_string());
   if (decay.dtype != DType::F32 || (decay.shape != r.shape && decay.shape != Shape{n.tokens, n.heads}))
     c.fail("log_decay must be f32 {} or [{}, {}], it is {}", r.shape.to_string(), n.tokens, n.heads, decay.to_string());
-  if (offsets.dtype != DType::I32 || n.segments < 0) c.fail("offsets must be i32 [segments + 1], it is {}", offsets.to_string());
+  if (offsets.dtype != DType::I32 || n.segments < 0)
+    c.fail("offsets must be i32 [segments + 1], it is {}", offsets.to_string());
   const Shape states{n.segments, n.heads, n.values, n.keys};
   if (state.dtype != DType::F32 || state.shape != states)
     c.fail("state must be f32 {}, it is {}", states.to_string(), state.to_string());
   for (size_t i = 6; i < inputs.size(); ++i)
-    if (inputs[i].shape != r.shape) c.fail("{} must be {}, it is {}", i == 6 ? "u" : "w", r.shape.to_string(), inputs[i].to_string());
+    if (inputs[i].shape != r.shape)
+      c.fail("{} must be {}, it is {}", i == 6 ? "u" : "w", r.shape.to_string(), inputs[i].to_string());
   return n;
 }
 

@@ -16,7 +16,9 @@ struct Problem {
 
   double at(size_t operand, int64_t i) const { return inputs[operand]->data[static_cast<size_t>(i)]; }
   int64_t offset(int64_t b) const { return static_cast<int64_t>(at(5, b)); }
-  int64_t decay_place(int64_t token_head, int64_t j) const { return decay_by_channel ? token_head * keys + j : token_head; }
+  int64_t decay_place(int64_t token_head, int64_t j) const {
+    return decay_by_channel ? token_head * keys + j : token_head;
+  }
   double lambda(int64_t th, int64_t j) const { return std::exp(at(4, decay_place(th, j))); }
 
   // S ← S·(diag λ + u wᵀ) + v kᵀ
@@ -47,13 +49,15 @@ void linear_scan_reference(const Attrs&, std::span<const RefTensor* const> input
         p.step(s, th);
         for (int64_t i = 0; i < p.values; ++i)
           for (int64_t j = 0; j < p.keys; ++j)
-            outputs[0].data[static_cast<size_t>(th * p.values + i)] += s[static_cast<size_t>(i * p.keys + j)] * p.at(1, th * p.keys + j);
+            outputs[0].data[static_cast<size_t>(th * p.values + i)] +=
+                s[static_cast<size_t>(i * p.keys + j)] * p.at(1, th * p.keys + j);
       }
       std::copy(s.begin(), s.end(), outputs[1].data.begin() + (b * p.heads + h) * p.state_size);
     }
 }
 
-void linear_scan_backward_reference(const Attrs&, std::span<const RefTensor* const> inputs, std::span<RefTensor> outputs) {
+void linear_scan_backward_reference(const Attrs&, std::span<const RefTensor* const> inputs,
+                                    std::span<RefTensor> outputs) {
   const Problem p{inputs.subspan(2)};
   const std::vector<double>& dy = inputs[0]->data;
   std::vector<double>&dr = outputs[1].data, &dk = outputs[2].data, &dv = outputs[3].data, &ddecay = outputs[4].data;
@@ -70,7 +74,8 @@ void linear_scan_backward_reference(const Attrs&, std::span<const RefTensor* con
       std::vector<double> g(inputs[1]->data.begin() + at_state, inputs[1]->data.begin() + at_state + p.state_size);
       for (int64_t t = end; t-- > begin;) {
         const int64_t th = t * p.heads + h;
-        const std::vector<double>&before = states[static_cast<size_t>(t - begin)], &after = states[static_cast<size_t>(t - begin + 1)];
+        const std::vector<double>&before = states[static_cast<size_t>(t - begin)],
+              &after = states[static_cast<size_t>(t - begin + 1)];
         for (int64_t i = 0; i < p.values; ++i) {
           const double dyi = dy[static_cast<size_t>(th * p.values + i)];
           double su = 0, gw = 0;

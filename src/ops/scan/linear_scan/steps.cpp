@@ -5,9 +5,10 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/scan/linear_scan/steps.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+#include <hwy/foreach_target.h>  // before highway.h
+
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace hierarchos::scan_steps {
@@ -30,7 +31,8 @@ void Exponentials(const float* log_decay, int64_t n, float* decay) {
 
 // kN vectors of rows. S·u is summed in two parts, to hide the latency of the additions.
 template <int kN, bool kUw>
-HWY_INLINE void ForwardRows(const Token& token, int64_t keys, int64_t stride, float* HWY_RESTRICT state, const float* v, float* y) {
+HWY_INLINE void ForwardRows(const Token& token, int64_t keys, int64_t stride, float* HWY_RESTRICT state, const float* v,
+                            float* y) {
   const D d;
   const int64_t step = LanesOf();
   V su[kN], even[kN], odd[kN];
@@ -99,7 +101,8 @@ void AdvanceAll(const Token& token, int64_t values, int64_t width, const float* 
   for (int64_t i = 0; i < values; ++i, before += width, after += width) {
     V su = hn::Zero(d);
     if (kUw) {
-      for (int64_t j = 0; j < width; j += step) su = hn::MulAdd(hn::LoadU(d, before + j), hn::LoadU(d, token.u + j), su);
+      for (int64_t j = 0; j < width; j += step)
+        su = hn::MulAdd(hn::LoadU(d, before + j), hn::LoadU(d, token.u + j), su);
       su = hn::SumOfLanes(d, su);
     }
     const V vi = hn::Set(d, v[i]);
@@ -113,8 +116,9 @@ void AdvanceAll(const Token& token, int64_t values, int64_t width, const float* 
 
 // Two rows of S at a time, so that the gradients of the token are read and written half as often.
 template <bool kUw, int kRows>
-HWY_INLINE void BackwardRows(const Token& token, int64_t width, const float* HWY_RESTRICT before, const float* HWY_RESTRICT after,
-                             const float* v, const float* dy, float* HWY_RESTRICT g, const TokenGrads& grads, int64_t i) {
+HWY_INLINE void BackwardRows(const Token& token, int64_t width, const float* HWY_RESTRICT before,
+                             const float* HWY_RESTRICT after, const float* v, const float* dy, float* HWY_RESTRICT g,
+                             const TokenGrads& grads, int64_t i) {
   const D d;
   const int64_t step = LanesOf();
   V dv[kRows], su[kRows], gw[kRows], vi[kRows], dyi[kRows];
@@ -180,15 +184,15 @@ void Advance(const Token& token, int64_t values, int64_t width, const float* bef
 }
 
 template <bool kUw>
-void BackwardAll(const Token& token, int64_t values, int64_t width, const float* before, const float* after, const float* v,
-                 const float* dy, float* g, const TokenGrads& grads) {
+void BackwardAll(const Token& token, int64_t values, int64_t width, const float* before, const float* after,
+                 const float* v, const float* dy, float* g, const TokenGrads& grads) {
   int64_t i = 0;
   for (; i + 4 <= values; i += 4) BackwardRows<kUw, 4>(token, width, before, after, v, dy, g, grads, i);
   for (; i < values; ++i) BackwardRows<kUw, 1>(token, width, before, after, v, dy, g, grads, i);
 }
 
-void Backward(const Token& token, int64_t values, int64_t width, const float* before, const float* after, const float* v,
-              const float* dy, float* g, const TokenGrads& grads) {
+void Backward(const Token& token, int64_t values, int64_t width, const float* before, const float* after,
+              const float* v, const float* dy, float* g, const TokenGrads& grads) {
   if (token.u)
     BackwardAll<true>(token, values, width, before, after, v, dy, g, grads);
   else
@@ -210,7 +214,9 @@ HWY_EXPORT(Backward);
 
 int64_t lanes() { return HWY_DYNAMIC_DISPATCH(LanesOf)(); }
 int64_t padded(int64_t n) { return (n + lanes() - 1) / lanes() * lanes(); }
-void exponentials(const float* log_decay, int64_t n, float* decay) { HWY_DYNAMIC_DISPATCH(Exponentials)(log_decay, n, decay); }
+void exponentials(const float* log_decay, int64_t n, float* decay) {
+  HWY_DYNAMIC_DISPATCH(Exponentials)(log_decay, n, decay);
+}
 void forward(const Token& token, int64_t keys, int64_t rows, float* state, const float* v, float* y) {
   HWY_DYNAMIC_DISPATCH(Forward)(token, keys, rows, state, v, y);
 }

@@ -16,8 +16,8 @@ struct Token {
 
 void exponentials(const float* log_decay, int64_t n, float* decay);
 
-// The state transposed, [Nk][rows], so that each lane is one row of S and nothing is summed across lanes: S is advanced,
-// y = S·r. v and y have `rows` elements, a multiple of lanes().
+// The state transposed, [Nk][rows], so that each lane is one row of S and nothing is summed across lanes: S is
+// advanced, y = S·r. v and y have `rows` elements, a multiple of lanes().
 void forward(const Token& token, int64_t keys, int64_t rows, float* state, const float* v, float* y);
 
 // The state as it is, [Nv][padded Nk]: after = before·(diag λ + u wᵀ) + v kᵀ.

@@ -16,8 +16,8 @@ struct Options {
 OpCase make(const Options& o) {
   OpCase c;
   const auto segments = static_cast<int64_t>(o.offsets.size()) - 1;
-  c.name = fmt::format("T={} B={} H={} {}x{} {}{}{}", o.tokens, segments, o.heads, o.values, o.keys, name_of(o.dtype), o.uw ? " uw" : "",
-                       o.by_channel ? " by channel" : "");
+  c.name = fmt::format("T={} B={} H={} {}x{} {}{}{}", o.tokens, segments, o.heads, o.values, o.keys, name_of(o.dtype),
+                       o.uw ? " uw" : "", o.by_channel ? " by channel" : "");
   const Shape row{o.tokens, o.heads, o.keys};
   // Transitions shrink the state, as trained models' do: decays below one, u·wᵀ small.
   const double small = 0.7 / std::max(1.0, std::sqrt(static_cast<double>(o.keys)));
@@ -81,12 +81,14 @@ OP_CASES(linear_scan) {
 
   cases.push_back(error("k of another shape", "k must be", [](OpCase& c) { c.inputs[2].type.shape[2] = 9; }));
   cases.push_back(error("v of other tokens", "v must be", [](OpCase& c) { c.inputs[3].type.shape[0] = 4; }));
-  cases.push_back(error("decay of another shape", "log_decay must be", [](OpCase& c) { c.inputs[4].type.shape[1] = 3; }));
+  cases.push_back(
+      error("decay of another shape", "log_decay must be", [](OpCase& c) { c.inputs[4].type.shape[1] = 3; }));
   cases.push_back(error("state of other segments", "state must be", [](OpCase& c) { c.inputs[0].type.shape[0] = 2; }));
   cases.push_back(error("floating offsets", "offsets must be", [](OpCase& c) { c.inputs[5].type.dtype = DType::F32; }));
 
   for (bool uw : {false, true}) {
-    OpCase c = make({.offsets = {0, 512}, .tokens = 512, .heads = 12, .keys = 64, .values = 64, .uw = uw, .by_channel = true});
+    OpCase c =
+        make({.offsets = {0, 512}, .tokens = 512, .heads = 12, .keys = 64, .values = 64, .uw = uw, .by_channel = true});
     c.name += " perf";
     c.perf = true;
     c.grad = true;
