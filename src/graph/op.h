@@ -54,7 +54,7 @@ struct Cost {
   double bytes = 0;  // each operand read once, each result written once
 };
 
-struct VjpContext;  // graph/autodiff.h
+struct VjpContext;  // graph/vjp.h
 
 struct OpDef {
   std::string name;

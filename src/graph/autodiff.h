@@ -1,3 +1,0 @@
-#pragma once
-#include "graph/vjp.h"
-#include "passes/autodiff.h"
