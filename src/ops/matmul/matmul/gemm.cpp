@@ -248,34 +248,29 @@ HWY_NOINLINE void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_
     for (int64_t j = 0; j < columns; ++j) c[r * ldc + j] = edge[r * kRowsB + j] + (accumulate ? c[r * ldc + j] : 0.0f);
 }
 
+// One sum's additions in a row: shorter partial sums round less, and adding them up costs 2 % of the products.
+constexpr int64_t kPartialSum = 128;
+
+template <int kRows>
+void Tiles(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, int64_t columns,
+           bool accumulate) {
+  for (int64_t i = 0; i == 0 || i < k; i += kPartialSum)
+    Tile<kRows>(std::min(kPartialSum, k - i), a + i * kRows, b + i * kRowsB, c, ldc, rows, columns,
+                accumulate || i > 0);
+}
+
 void Multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate) {
   for (int64_t j = 0; j < n; j += kRowsB, b += kRowsB * k) {
     const int64_t columns = std::min(kRowsB, n - j);
     const float* panel = a;
     for (int64_t i = 0; i < m;) {
       const int64_t width = PanelWidth(m - i), rows = std::min(width, m - i);
-      float* at = c + i * ldc + j;
-      switch (width) {
-        case 1:
-          Tile<1>(k, panel, b, at, ldc, rows, columns, accumulate);
-          break;
-        case 2:
-          Tile<2>(k, panel, b, at, ldc, rows, columns, accumulate);
-          break;
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET_IS_NEON || HWY_TARGET == HWY_AVX2
-        case 4:
-          Tile<4>(k, panel, b, at, ldc, rows, columns, accumulate);
-          break;
-#endif
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET_IS_NEON
-        case 8:
-          Tile<8>(k, panel, b, at, ldc, rows, columns, accumulate);
-          break;
-#endif
-        default:
-          Tile<kRowsA>(k, panel, b, at, ldc, rows, columns, accumulate);
-          break;
-      }
+      auto tiles = Tiles<kRowsA>;
+      if (width == 1) tiles = Tiles<1>;
+      if (width == 2) tiles = Tiles<2>;
+      if (kRowsA > 4 && width == 4) tiles = Tiles<4>;
+      if (kRowsA > 8 && width == 8) tiles = Tiles<8>;
+      tiles(k, panel, b, c + i * ldc + j, ldc, rows, columns, accumulate);
       panel += width * k;
       i += width;
     }

@@ -2,8 +2,8 @@
 // computes in fp32; the instruction set is chosen at run time.
 //
 // C[m, n] = Σ_k A[m, k]·B[n, k]. Operands are packed into panels of a few rows, k by k, which a register tile reads in
-// order. A sum runs over k in order within one call of multiply(); callers cut long ones (kDepth), so that a result has
-// several partial sums whatever the tile sizes are.
+// order. A sum is cut by k alone (kDepth by callers, shorter inside), so that a result has several
+// partial sums whatever the tile sizes are.
 #pragma once
 
 #include <cstddef>
