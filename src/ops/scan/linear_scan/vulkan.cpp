@@ -62,7 +62,8 @@ void bind(Args& args, std::span<const Address> forward, bool uw) {
 std::unique_ptr<Kernel> linear_scan_vulkan(VulkanBackend& backend, const KernelRequest& request) {
   Args args = sizes(request, 0);
   const bool uw = request.attrs.i_or("uw", 0) != 0;
-  const uint32_t width = args.keys <= 64 ? 64 : args.keys <= 128 ? 128 : 256, rows = width == 64 ? 64 : 32;
+  const uint32_t width = args.keys <= 32 ? 32 : args.keys <= 64 ? 64 : args.keys <= 128 ? 128 : 256;
+  const uint32_t rows = width == 256 ? 24 : 64;  // of a workgroup
   const std::string module = fmt::format("linear_scan/forward_{}", width);
   const VulkanPipeline* pipeline =
       &backend.pipeline(module, "main", constants(request, 0, -1), {.argument_buffer = true});
