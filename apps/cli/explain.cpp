@@ -57,14 +57,16 @@ void run(const Options& o) {
 
 void add_explain(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("explain", "Print what a model's program does: layers, dispatches, memory, work");
+  CLI::App* command =
+      app.add_subcommand("explain", "Print what a model's program does: layers, dispatches, memory, work");
   command->add_option("model", o->model, "folder of a Hugging Face package, or a .gguf file")->required();
   command->add_option("--device", o->device, "cpu or vulkan:N");
   command->add_option("--program", o->program, "decode, prefill, micro or apply")
       ->check(CLI::IsMember({"decode", "prefill", "micro", "apply"}));
   command->add_option("--tokens", o->tokens, "tokens a call")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command->add_option("--context", o->context, "tokens of the cache")->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command->add_option("--lora-rank", o->lora_rank, "micro and apply: train LoRA adapters of this rank, not the whole model");
+  command->add_option("--lora-rank", o->lora_rank,
+                      "micro and apply: train LoRA adapters of this rank, not the whole model");
   command->add_flag("--kernels", o->kernels, "list every kernel");
   command->callback([o] { run(*o); });
 }

@@ -29,7 +29,8 @@ void run(const Options& o) {
   models::LoadedModel model = models::load(o.model);
   models::decode_all_blocks(model);
   // The text alone: what a model wants around a prompt does not belong between its pieces.
-  const std::vector<int32_t> ids = Tokenizer::from_package(*model.package)->encode(read_text_file(o.data), /*add_special=*/false);
+  const std::vector<int32_t> ids =
+      Tokenizer::from_package(*model.package)->encode(read_text_file(o.data), /*add_special=*/false);
   const auto sequence = static_cast<size_t>(o.sequence);
   if (ids.size() < 2) throw UserError("{}: fewer than two tokens", o.data);
 
@@ -59,7 +60,8 @@ void run(const Options& o) {
       if (at + 1 >= ids.size()) at = 0;
       const size_t end = std::min(at + sequence, ids.size());
       train::Row row;
-      row.input_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(at), ids.begin() + static_cast<std::ptrdiff_t>(end));
+      row.input_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                           ids.begin() + static_cast<std::ptrdiff_t>(end));
       row.labels = row.input_ids;
       rows.push_back(std::move(row));
       at = end;
@@ -67,7 +69,8 @@ void run(const Options& o) {
     trainer.micro(rows);
     const auto result = trainer.apply(o.learning_rate);
     if (!result.finite)
-      throw DataError("step {}: the loss or a gradient is not finite; the weights are as after step {}", step, step - 1);
+      throw DataError("step {}: the loss or a gradient is not finite; the weights are as after step {}", step,
+                      step - 1);
     fmt::print("step {:4d}  loss {:.6f}  gradient norm {:.4f}\n", step, result.loss, result.grad_norm);
     std::fflush(stdout);
   }
@@ -83,15 +86,18 @@ void add_finetune(CLI::App& app) {
   command->add_option("--model", o->model, "folder of a Hugging Face package, or a .gguf file")->required();
   command->add_option("--data", o->data, "text file")->required();
   command->add_option("--output", o->output, "folder for the adapter, in PEFT's form");
-  command->add_option("--lora-rank", o->lora.rank, "rank of the adapters")->check(CLI::Range(int64_t{1}, int64_t{4096}));
-  command->add_option("--lora-alpha", o->alpha, "scale times rank; twice the rank if not given")->check(CLI::PositiveNumber);
+  command->add_option("--lora-rank", o->lora.rank, "rank of the adapters")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  command->add_option("--lora-alpha", o->alpha, "scale times rank; twice the rank if not given")
+      ->check(CLI::PositiveNumber);
   command->add_option("--lora-targets", o->lora.target_modules, "layers that get an adapter, such as q_proj v_proj");
   command->add_option("--steps", o->steps, "optimizer steps")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--seq", o->sequence, "tokens a row")->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
   command->add_option("--batch", o->batch, "rows a step")->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   command->add_option("--lr", o->learning_rate, "learning rate")->check(CLI::PositiveNumber);
   command->add_option("--weight-decay", o->weight_decay, "weight decay")->check(CLI::NonNegativeNumber);
-  command->add_option("--max-grad-norm", o->max_grad_norm, "clip gradients to this norm; 0: never")->check(CLI::NonNegativeNumber);
+  command->add_option("--max-grad-norm", o->max_grad_norm, "clip gradients to this norm; 0: never")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", o->seed, "seed of the adapter's start");
   command->add_option("--device", o->device, "cpu or vulkan:N");
   command->callback([o] { run(*o); });

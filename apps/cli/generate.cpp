@@ -39,7 +39,9 @@ void run(const Options& o) {
 
   generate::DecoderOptions decoder_options;
   decoder_options.context = static_cast<int64_t>(prompt.size()) + o.max_new_tokens;
-  decoder_options.parameter_type = [&](const std::string& name, const Shape& shape) { return model.parameter_type(name, shape); };
+  decoder_options.parameter_type = [&](const std::string& name, const Shape& shape) {
+    return model.parameter_type(name, shape);
+  };
   generate::Decoder decoder(model.description, store, decoder_options);
   // Greedy, plainly: of the package's own settings only the end tokens count.
   generate::GenerationSettings settings;
@@ -69,13 +71,14 @@ void run(const Options& o) {
     fmt::print("\n");
     return;
   }
-  const nlohmann::ordered_json report = {{"prompt", o.prompt},
-                                         {"text", text},
-                                         {"prompt_ids", prompt},
-                                         {"ids", std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end())},
-                                         {"device", backend->info().name},
-                                         {"seconds_to_first_token", first_token},
-                                         {"tokens_per_second", made > 1 ? (made - 1) / (total - first_token) : 0.0}};
+  const nlohmann::ordered_json report = {
+      {"prompt", o.prompt},
+      {"text", text},
+      {"prompt_ids", prompt},
+      {"ids", std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end())},
+      {"device", backend->info().name},
+      {"seconds_to_first_token", first_token},
+      {"tokens_per_second", made > 1 ? (made - 1) / (total - first_token) : 0.0}};
   fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -86,7 +89,8 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt, always with the likeliest token");
   command->add_option("--model", o->model, "folder of a Hugging Face package, or a .gguf file")->required();
   command->add_option("--prompt", o->prompt, "text to continue")->required();
-  command->add_option("--max-new-tokens", o->max_new_tokens, "stop after this many")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command->add_option("--max-new-tokens", o->max_new_tokens, "stop after this many")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command->add_option("--device", o->device, "cpu or vulkan:N");
   command->add_flag("--json", o->json, "print ids, text and speed as JSON instead");
   command->callback([o] { run(*o); });

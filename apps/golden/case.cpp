@@ -130,7 +130,8 @@ Case read_case(const std::filesystem::path& root, const std::string& name) {
     if (std::filesystem::exists(package / "generation_config.json"))
       c.generation_config = read_json_file(package / "generation_config.json");
     generate::read_generation_settings(c.generation_config, c.config);
-    if (const std::string head = j.at("head"); head != "causal") throw UnsupportedError("the case has a head of kind {}", head);
+    if (const std::string head = j.at("head"); head != "causal")
+      throw UnsupportedError("the case has a head of kind {}", head);
     read_expectations(j, c);
     c.tensors = read_tensors(j);
     if (adapter) c.base_tensors = read_tensors(read_json_file(package / "case.json"));
@@ -141,7 +142,9 @@ Case read_case(const std::filesystem::path& root, const std::string& name) {
 }
 
 void write_package(const Case& c, const std::filesystem::path& folder) {
-  auto write_json = [&](const char* name, const nlohmann::json& j) { write_file_atomic(folder / name, j.dump(1) + "\n"); };
+  auto write_json = [&](const char* name, const nlohmann::json& j) {
+    write_file_atomic(folder / name, j.dump(1) + "\n");
+  };
   write_json("config.json", c.config);
   if (!c.generation_config.is_null()) write_json("generation_config.json", c.generation_config);
   auto write_tensors = [&](const char* name, const std::vector<CaseTensor>& from) {
@@ -153,6 +156,8 @@ void write_package(const Case& c, const std::filesystem::path& folder) {
   if (c.adapter_config) write_tensors("adapter_model.safetensors", c.tensors);
 }
 
-HostTensor read_logits(const Case& c) { return formats::read_safetensors(c.folder / "logits.safetensors").at("logits"); }
+HostTensor read_logits(const Case& c) {
+  return formats::read_safetensors(c.folder / "logits.safetensors").at("logits");
+}
 
 }  // namespace hierarchos::golden

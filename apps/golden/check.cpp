@@ -88,7 +88,8 @@ Check check_ids(const std::string& what, const std::vector<int32_t>& ours, const
   return check;
 }
 
-std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesystem::path& scratch, const CheckOptions& options) {
+std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesystem::path& scratch,
+                            const CheckOptions& options) {
   const Subject subject(c, scratch);
   const models::LoadedModel& model = subject.model();
   const models::Description& description = subject.description();
@@ -159,8 +160,9 @@ std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesyst
     if (options.backward) {
       const double median = c.median_err32();
       for (const CaseTensor& t : c.tensors) {
-        std::vector<double> gradient = subject.gradient(
-            t.name, trainer.trained(), [&](const std::string& parameter) { return trainer.gradient(parameter).to_doubles(); });
+        std::vector<double> gradient = subject.gradient(t.name, trainer.trained(), [&](const std::string& parameter) {
+          return trainer.gradient(parameter).to_doubles();
+        });
         for (double& g : gradient) g /= scored;
         checks.push_back(check_gradient(c, t, gradient, median));
       }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "case.h"
 #include "backend/backend.h"
+#include "case.h"
 
 namespace hierarchos::golden {
 
@@ -22,7 +22,8 @@ struct CheckOptions {
 };
 
 // The config must be one that models::describe honours. `scratch`: a folder to write the package to.
-std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesystem::path& scratch, const CheckOptions& options);
+std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesystem::path& scratch,
+                            const CheckOptions& options);
 
 // The same graphs computed by the operators' float64 references, without any backend: tells a wrong model from a wrong
 // kernel. Logits, loss, gradients and AdamW.

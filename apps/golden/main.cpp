@@ -5,8 +5,8 @@
 #include <limits>
 #include <map>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "backend/vulkan/vulkan_backend.h"
 #include "base/os/file.h"
@@ -47,7 +47,8 @@ Outcome run_one(const fs::path& root, const std::string& name, Backend* backend,
     }
     if (outcome.status.empty()) {
       const TemporaryDirectory scratch;
-      outcome.checks = backend ? golden::run_case(c, *backend, scratch.path(), options) : golden::run_case_reference(c, scratch.path());
+      outcome.checks = backend ? golden::run_case(c, *backend, scratch.path(), options)
+                               : golden::run_case_reference(c, scratch.path());
       const bool passed = std::all_of(outcome.checks.begin(), outcome.checks.end(),
                                       [](const golden::Check& check) { return check.ratio <= 1; });
       outcome.status = passed ? "passed" : "failed";
@@ -66,8 +67,8 @@ std::string line_of(const std::string& name, const Outcome& outcome) {
   const auto worst = std::max_element(outcome.checks.begin(), outcome.checks.end(),
                                       [](const auto& a, const auto& b) { return a.ratio < b.ratio; });
   if (worst == outcome.checks.end()) return line;
-  line += fmt::format(" worst {:.2f} of the bound: {} ({} checks, {:.1f} s)", worst->ratio, worst->what, outcome.checks.size(),
-                      outcome.seconds);
+  line += fmt::format(" worst {:.2f} of the bound: {} ({} checks, {:.1f} s)", worst->ratio, worst->what,
+                      outcome.checks.size(), outcome.seconds);
   for (const golden::Check& check : outcome.checks)
     if (!(check.ratio <= 1)) line += fmt::format("\n        {}: {:.3g} {}", check.what, check.ratio, check.note);
   return line;
@@ -102,13 +103,17 @@ int run(int argc, char** argv) {
   std::string root, glob = "*", device = "cpu", json_path, only;
   DeviceOptions device_options;
   golden::CheckOptions options;
-  app.add_option("--root", root, "folder with models/, adapters/, hierarchos/ (any may be missing)")->required()->check(CLI::ExistingDirectory);
+  app.add_option("--root", root, "folder with models/, adapters/, hierarchos/ (any may be missing)")
+      ->required()
+      ->check(CLI::ExistingDirectory);
   app.add_option("--case", glob, "pattern over names such as models/llama");
   app.add_option("--device", device, "cpu, vulkan:N, or reference (float64, slow)");
-  app.add_option("--vulkan-limits", device_options.vulkan_limits, "clamp the device: shared=32K,group=256,alloc=1G,subgroup=8");
+  app.add_option("--vulkan-limits", device_options.vulkan_limits,
+                 "clamp the device: shared=32K,group=256,alloc=1G,subgroup=8");
   app.add_flag("--validation", device_options.validation, "use Vulkan's validation layers");
   app.add_option("--json", json_path, "write a report to this file");
-  app.add_option("--only", only, "forward, backward, adamw or generate")->check(CLI::IsMember({"forward", "backward", "adamw", "generate"}));
+  app.add_option("--only", only, "forward, backward, adamw or generate")
+      ->check(CLI::IsMember({"forward", "backward", "adamw", "generate"}));
   app.add_flag("--debug", options.debug, "run step by step beside the reference and name the first node that differs");
   CLI11_PARSE(app, argc, argv);
   if (!only.empty()) {
@@ -141,7 +146,8 @@ int run(int argc, char** argv) {
   }
   if (!json_path.empty())
     write_file_atomic(json_path, nlohmann::ordered_json{{"device", device}, {"cases", report}}.dump(1) + "\n");
-  if (const auto* vulkan = dynamic_cast<const VulkanBackend*>(backend.get()); vulkan && vulkan->validation_messages() > 0) {
+  if (const auto* vulkan = dynamic_cast<const VulkanBackend*>(backend.get());
+      vulkan && vulkan->validation_messages() > 0) {
     fmt::print("failed  {} messages of Vulkan's validation layers\n", vulkan->validation_messages());
     ++counts["failed"];
   }

@@ -10,7 +10,9 @@ namespace {
 
 void set_batch(Interpreter& interpreter, const train::PackedBatch& batch) {
   const Shape shape{static_cast<int64_t>(batch.input_ids.size())};
-  for (auto [name, values] : {std::pair{"input_ids", &batch.input_ids}, {"positions", &batch.positions}, {"segments", &batch.segments},
+  for (auto [name, values] : {std::pair{"input_ids", &batch.input_ids},
+                              {"positions", &batch.positions},
+                              {"segments", &batch.segments},
                               {"labels", &batch.labels}})
     interpreter.set(name, HostTensor::from<int32_t>(DType::I32, shape, *values));
 }
@@ -58,16 +60,18 @@ std::vector<Check> run_case_reference(const Case& c, const std::filesystem::path
     if (step == 0) {
       checks.push_back(check_loss(c, loss));
       for (const CaseTensor& t : c.tensors) {
-        std::vector<double> gradient = subject.gradient(
-            t.name, micro.trained, [&](const std::string& parameter) { return interpreter.value("grad." + parameter).data; });
+        std::vector<double> gradient = subject.gradient(t.name, micro.trained, [&](const std::string& parameter) {
+          return interpreter.value("grad." + parameter).data;
+        });
         for (double& g : gradient) g /= scored;
         checks.push_back(check_gradient(c, t, gradient, c.median_err32()));
       }
     }
     checks.push_back(check_adamw_loss(c, step, loss));
     const double t = static_cast<double>(step + 1);
-    RefTensor hyper{Type(DType::F32, {4}), {c.adamw_lr, 1 - std::pow(options.adamw.beta1, t),
-                                            std::sqrt(1 - std::pow(options.adamw.beta2, t)), 1 / scored}};
+    RefTensor hyper{Type(DType::F32, {4}),
+                    {c.adamw_lr, 1 - std::pow(options.adamw.beta1, t), std::sqrt(1 - std::pow(options.adamw.beta2, t)),
+                     1 / scored}};
     optimizer.set("hyper", hyper);
     for (const std::string& name : micro.trained) optimizer.set("grad." + name, interpreter.value("grad." + name));
     optimizer.run();

@@ -39,8 +39,11 @@ std::shared_ptr<Graph> Subject::forward_graph() const {
   return graph;
 }
 
-std::vector<double> Subject::gradient(const std::string& tensor, const std::vector<std::string>& trained, const GradientOf& of) const {
-  auto is_trained = [&](const std::string& name) { return std::find(trained.begin(), trained.end(), name) != trained.end(); };
+std::vector<double> Subject::gradient(const std::string& tensor, const std::vector<std::string>& trained,
+                                      const GradientOf& of) const {
+  auto is_trained = [&](const std::string& name) {
+    return std::find(trained.begin(), trained.end(), name) != trained.end();
+  };
   if (!hook_) {
     const auto parameter = model_.parameter_of(tensor);
     return parameter && is_trained(*parameter) ? of(*parameter) : std::vector<double>{};

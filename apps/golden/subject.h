@@ -27,7 +27,8 @@ class Subject {
 
   // Gradient of a tensor of the file, from the gradients of the graph's parameters. Empty where it has none.
   using GradientOf = std::function<std::vector<double>(const std::string& parameter)>;
-  std::vector<double> gradient(const std::string& tensor, const std::vector<std::string>& trained, const GradientOf& of) const;
+  std::vector<double> gradient(const std::string& tensor, const std::vector<std::string>& trained,
+                               const GradientOf& of) const;
 
  private:
   models::LoadedModel model_;

@@ -37,9 +37,8 @@ std::vector<size_t> top(std::span<const double> scores, size_t count) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   count = std::min(count, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(), [&](size_t a, size_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  });
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](size_t a, size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
   order.resize(count);
   return order;
 }
@@ -126,8 +125,9 @@ std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prom
     ++length;
 
     // Can an open beam still become better than the worst finished one?
-    const int64_t hypothetical =
-        s.early_stopping == EarlyStopping::Never && s.length_penalty > 0 ? max_length - prompt_length : length - prompt_length;
+    const int64_t hypothetical = s.early_stopping == EarlyStopping::Never && s.length_penalty > 0
+                                     ? max_length - prompt_length
+                                     : length - prompt_length;
     const double possible = running[0].score / std::pow(static_cast<double>(hypothetical), s.length_penalty);
     double worst = std::numeric_limits<double>::infinity();
     for (const Finished& f : best) worst = std::min(worst, f.score);

@@ -9,8 +9,8 @@
 
 namespace hierarchos::generate {
 
-// The best sequence, prompt included. The decoder must have room for settings.num_beams sequences (at least 2). Beams share
-// the cache of their common history: each is a list of slots.
+// The best sequence, prompt included. The decoder must have room for settings.num_beams sequences (at least 2). Beams
+// share the cache of their common history: each is a list of slots.
 std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prompt, const GenerationSettings& settings);
 
 }  // namespace hierarchos::generate

@@ -19,8 +19,8 @@ int64_t bucket(int64_t tokens, int64_t most) {
 
 }  // namespace
 
-std::shared_ptr<Graph> decoder_graph(const models::Description& description, const DecoderOptions& options, int64_t tokens,
-                                     int64_t rows) {
+std::shared_ptr<Graph> decoder_graph(const models::Description& description, const DecoderOptions& options,
+                                     int64_t tokens, int64_t rows) {
   auto graph = std::make_shared<Graph>();
   graph->set_compute_type(options.compute);
   models::ModelOptions model;
@@ -37,11 +37,11 @@ std::shared_ptr<Graph> decoder_graph(const models::Description& description, con
   return graph;
 }
 
-Decoder::Decoder(const models::Description& description, std::shared_ptr<Storehouse> store, const DecoderOptions& options)
+Decoder::Decoder(const models::Description& description, std::shared_ptr<Storehouse> store,
+                 const DecoderOptions& options)
     : description_(description), store_(std::move(store)), options_(options), slots_(slots_of(options)) {
   if (options.context < 1) throw UserError("a decoder needs room for at least one token");
-  if (options.sequences > 1)
-    block_table_.assign(static_cast<size_t>(options.sequences * slots_), -1);
+  if (options.sequences > 1) block_table_.assign(static_cast<size_t>(options.sequences * slots_), -1);
 }
 
 Session& Decoder::session(int64_t tokens, int64_t rows) {
@@ -59,8 +59,7 @@ void Decoder::check(std::span<const Token> tokens) const {
     if (description_.positions == models::Positions::Learned && t.position >= description_.max_positions)
       throw UserError("position {} is past the {} positions that this model has learned", t.position,
                       description_.max_positions);
-    if (t.slot < 0 || t.slot >= slots_)
-      throw UserError("the context of {} tokens is full", options_.context);
+    if (t.slot < 0 || t.slot >= slots_) throw UserError("the context of {} tokens is full", options_.context);
   }
 }
 
@@ -110,8 +109,9 @@ void Decoder::prefill(std::span<const int32_t> prompt) {
   if (static_cast<int64_t>(prompt.size()) > options_.context)
     throw UserError("the prompt of {} tokens does not fit the context of {}", prompt.size(), options_.context);
   // These scalings depend on the length of the whole prompt, so it is read in one call.
-  const bool whole = description_.positions == models::Positions::Rope &&
-                     (description_.rope.kind == nn::RopeKind::Dynamic || description_.rope.kind == nn::RopeKind::LongRope);
+  const bool whole =
+      description_.positions == models::Positions::Rope &&
+      (description_.rope.kind == nn::RopeKind::Dynamic || description_.rope.kind == nn::RopeKind::LongRope);
   const size_t most = whole ? prompt.size() : static_cast<size_t>(options_.prefill_tokens);
   for (size_t at = 0; at < prompt.size(); at += most) {
     std::vector<Token> tokens;

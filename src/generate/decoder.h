@@ -30,12 +30,13 @@ class Decoder {
   };
   // Reads tokens (at most one call's), keeps their keys and values, and leaves the last `rows` rows' results to take.
   void read(std::span<const Token> tokens, int64_t rows);
-  std::vector<float> logits();           // [rows, vocab] of the last read
-  std::vector<int32_t> argmax();         // [rows]
+  std::vector<float> logits();    // [rows, vocab] of the last read
+  std::vector<int32_t> argmax();  // [rows]
   // With several sequences: the slot of each position of a segment.
   void set_history(int64_t segment, std::span<const int32_t> slots);
 
-  // One sequence from the start: reads a prompt, in several calls if it is long. Then the last row's results can be taken.
+  // One sequence from the start: reads a prompt, in several calls if it is long. Then the last row's results can be
+  // taken.
   void prefill(std::span<const int32_t> prompt);
   // And one token after another.
   void append(int32_t id);
@@ -60,7 +61,7 @@ class Decoder {
 };
 
 // The graph of one call.
-std::shared_ptr<Graph> decoder_graph(const models::Description& description, const DecoderOptions& options, int64_t tokens,
-                                     int64_t rows);
+std::shared_ptr<Graph> decoder_graph(const models::Description& description, const DecoderOptions& options,
+                                     int64_t tokens, int64_t rows);
 
 }  // namespace hierarchos::generate

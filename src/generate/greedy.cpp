@@ -7,8 +7,8 @@ namespace {
 
 bool needs_scores(const GenerationSettings& s) {
   return s.min_new_tokens > 0 || s.min_length > 0 || s.repetition_penalty != 1 || s.no_repeat_ngram_size > 0 ||
-         !s.bad_words_ids.empty() || s.forced_bos_token_id || !s.forced_eos_token_ids.empty() || !s.suppress_tokens.empty() ||
-         !s.begin_suppress_tokens.empty();
+         !s.bad_words_ids.empty() || s.forced_bos_token_id || !s.forced_eos_token_ids.empty() ||
+         !s.suppress_tokens.empty() || !s.begin_suppress_tokens.empty();
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ void force(std::span<double> scores, std::span<const int32_t> ids) {
 }
 
 bool ends_with(std::span<const int32_t> history, std::span<const int32_t> tail) {
-  return history.size() >= tail.size() && std::equal(tail.begin(), tail.end(), history.end() - static_cast<std::ptrdiff_t>(tail.size()));
+  return history.size() >= tail.size() &&
+         std::equal(tail.begin(), tail.end(), history.end() - static_cast<std::ptrdiff_t>(tail.size()));
 }
 
 }  // namespace
@@ -94,12 +95,34 @@ GenerationSettings read_generation_settings(const nlohmann::json& generation, co
   s.begin_suppress_tokens = ids_of(reader, "begin_suppress_tokens");
 
   // Sampling is chosen by the caller; these only matter to it.
-  reader.harmless({"do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h"});
-  reader.harmless({"transformers_version", "_*", "output_*", "return_dict_in_generate", "use_cache", "max_length", "max_time",
-                   "decoder_start_token_id", "cache_implementation", "cache_config", "num_return_sequences", "renormalize_logits",
-                   "disable_compile", "low_memory", "prefill_chunk_size", "encoder_no_repeat_ngram_size",
-                   "encoder_repetition_penalty", "is_assistant", "num_assistant_tokens*", "assistant_*", "prompt_lookup_num_tokens",
-                   "max_matching_ngram_size", "transformers.js_config", "trust_remote_code", "chat_format", "remove_invalid_values"});
+  reader.harmless(
+      {"do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h"});
+  reader.harmless({"transformers_version",
+                   "_*",
+                   "output_*",
+                   "return_dict_in_generate",
+                   "use_cache",
+                   "max_length",
+                   "max_time",
+                   "decoder_start_token_id",
+                   "cache_implementation",
+                   "cache_config",
+                   "num_return_sequences",
+                   "renormalize_logits",
+                   "disable_compile",
+                   "low_memory",
+                   "prefill_chunk_size",
+                   "encoder_no_repeat_ngram_size",
+                   "encoder_repetition_penalty",
+                   "is_assistant",
+                   "num_assistant_tokens*",
+                   "assistant_*",
+                   "prompt_lookup_num_tokens",
+                   "max_matching_ngram_size",
+                   "transformers.js_config",
+                   "trust_remote_code",
+                   "chat_format",
+                   "remove_invalid_values"});
   reader.only("num_beam_groups", 1, "remove it to use plain beams");
   reader.only("diversity_penalty", 0.0, "remove it to use plain beams");
   reader.only("penalty_alpha", 0.0, "contrastive search is not implemented");
@@ -108,8 +131,8 @@ GenerationSettings read_generation_settings(const nlohmann::json& generation, co
   return s;
 }
 
-void process_scores(const GenerationSettings& s, std::span<const int32_t> history, int64_t prompt_length, int64_t max_length,
-                    std::span<double> scores) {
+void process_scores(const GenerationSettings& s, std::span<const int32_t> history, int64_t prompt_length,
+                    int64_t max_length, std::span<double> scores) {
   // In the reference's order.
   const auto length = static_cast<int64_t>(history.size());
   if (s.repetition_penalty != 1.0) {
@@ -122,7 +145,8 @@ void process_scores(const GenerationSettings& s, std::span<const int32_t> histor
   if (const int64_t n = s.no_repeat_ngram_size; n > 0 && length + 1 >= n) {
     const auto tail = history.last(static_cast<size_t>(n - 1));
     for (int64_t i = 0; i + n <= length; ++i)
-      if (std::equal(tail.begin(), tail.end(), history.begin() + i)) ban(scores, history[static_cast<size_t>(i + n - 1)]);
+      if (std::equal(tail.begin(), tail.end(), history.begin() + i))
+        ban(scores, history[static_cast<size_t>(i + n - 1)]);
   }
   for (const std::vector<int32_t>& word : s.bad_words_ids) {
     const bool is_eos = word.size() == 1 && std::count(s.eos_token_ids.begin(), s.eos_token_ids.end(), word[0]) > 0;

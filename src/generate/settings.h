@@ -29,8 +29,8 @@ struct GenerationSettings {
   std::vector<int32_t> forced_eos_token_ids, suppress_tokens, begin_suppress_tokens;
 };
 
-// Reads a package's generation_config.json, or, where it has none (`generation` null), the token ids of its config.json.
-// Settings that would change the chosen ids and are not honoured are an UnsupportedError naming the key.
+// Reads a package's generation_config.json, or, where it has none (`generation` null), the token ids of its
+// config.json. Settings that would change the chosen ids and are not honoured are an UnsupportedError naming the key.
 GenerationSettings read_generation_settings(const nlohmann::json& generation, const nlohmann::json& config);
 
 // Applies the settings to one row of scores: logits for greedy search, log-probabilities for beams.

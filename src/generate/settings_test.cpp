@@ -11,7 +11,8 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-std::vector<int> banned(const GenerationSettings& s, const Ids& history, int64_t prompt, int64_t max_length, size_t vocab = 6) {
+std::vector<int> banned(const GenerationSettings& s, const Ids& history, int64_t prompt, int64_t max_length,
+                        size_t vocab = 6) {
   std::vector<double> scores(vocab, 1.0);
   process_scores(s, history, prompt, max_length, scores);
   std::vector<int> ids;
@@ -62,8 +63,12 @@ TEST(GenerationSettings, RepetitionPenalty) {
 TEST(GenerationSettings, ReadsFilesAndRefusesWhatItCannotDo) {
   const nlohmann::json config = {{"eos_token_id", 7}};
   EXPECT_EQ(read_generation_settings(nullptr, config).eos_token_ids, (Ids{7}));
-  const GenerationSettings s = read_generation_settings(
-      {{"eos_token_id", {1, 2}}, {"early_stopping", "never"}, {"length_penalty", 2}, {"pad_token_id", -1}, {"temperature", 0.6}}, config);
+  const GenerationSettings s = read_generation_settings({{"eos_token_id", {1, 2}},
+                                                         {"early_stopping", "never"},
+                                                         {"length_penalty", 2},
+                                                         {"pad_token_id", -1},
+                                                         {"temperature", 0.6}},
+                                                        config);
   EXPECT_EQ(s.eos_token_ids, (Ids{1, 2}));
   EXPECT_EQ(s.early_stopping, EarlyStopping::Never);
   EXPECT_FALSE(s.pad_token_id);

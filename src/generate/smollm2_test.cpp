@@ -1,6 +1,7 @@
-// The main job on a real model, if HIERARCHOS_SMOLLM2 names SmolLM2-135M-Instruct.Q4_1.gguf (tools/smollm2_reference.py says
-// where it is): greedy ids against a float32 run of transformers on the same dequantised weights, and LoRA steps that must be
-// the same on every device. On the CPU, and on vulkan:N where HIERARCHOS_SMOLLM2_VULKAN is N (a software rasteriser takes long).
+// The main job on a real model, if HIERARCHOS_SMOLLM2 names SmolLM2-135M-Instruct.Q4_1.gguf (tools/smollm2_reference.py
+// says where it is): greedy ids against a float32 run of transformers on the same dequantised weights, and LoRA steps
+// that must be the same on every device. On the CPU, and on vulkan:N where HIERARCHOS_SMOLLM2_VULKAN is N (a software
+// rasteriser takes long).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -42,7 +43,9 @@ TEST(SmolLm2, GreedyIdsEqualTheReferenceOnEveryDevice) {
     models::upload_parameters(model, *store);
     generate::DecoderOptions options;
     options.context = 256;
-    options.parameter_type = [&](const std::string& name, const Shape& shape) { return model.parameter_type(name, shape); };
+    options.parameter_type = [&](const std::string& name, const Shape& shape) {
+      return model.parameter_type(name, shape);
+    };
     generate::Decoder decoder(model.description, store, options);
     generate::GenerationSettings settings;
     settings.max_new_tokens = settings.min_new_tokens = 64;
@@ -62,7 +65,8 @@ TEST(SmolLm2, GreedyIdsEqualTheReferenceOnEveryDevice) {
   for (size_t d = 1; d < all.size(); ++d) {
     for (size_t p = 0; p < all[d].size(); ++p) {
       const auto gaps = reference["prompts"][p]["gaps"].get<std::vector<double>>();
-      for (size_t i = 0; i < 64 && gaps[i] >= 1e-3; ++i) ASSERT_EQ(all[d][p][i], all[0][p][i]) << "prompt " << p << ", new token " << i;
+      for (size_t i = 0; i < 64 && gaps[i] >= 1e-3; ++i)
+        ASSERT_EQ(all[d][p][i], all[0][p][i]) << "prompt " << p << ", new token " << i;
     }
   }
 }
@@ -73,7 +77,8 @@ TEST(SmolLm2, LoraStepsFallAlikeOnEveryDevice) {
   models::decode_all_blocks(model);
   const auto tokenizer = Tokenizer::from_package(*model.package);
   const std::vector<int32_t> ids = tokenizer->encode(
-      "The harbour bell rang twice before dawn. Marta counted the boats, wrote the number in her book, and walked home along the wall "
+      "The harbour bell rang twice before dawn. Marta counted the boats, wrote the number in her book, and walked home "
+      "along the wall "
       "with the lamp held low. Nobody in the village knew why she counted them, and she had never told anyone.");
   std::vector<std::vector<double>> losses;
   for (const auto& backend : devices()) {
@@ -92,7 +97,8 @@ TEST(SmolLm2, LoraStepsFallAlikeOnEveryDevice) {
       if (store->type(l.a).shape.elements() == 0) continue;
       HostTensor a(DType::F32, store->type(l.a).shape);
       uint64_t state = fnv1a64(l.a);
-      for (float& v : a.mutable_data<float>()) v = static_cast<float>(0.05 * (static_cast<double>(splitmix64(state) >> 40) / (1 << 23) - 1));
+      for (float& v : a.mutable_data<float>())
+        v = static_cast<float>(0.05 * (static_cast<double>(splitmix64(state) >> 40) / (1 << 23) - 1));
       store->upload(l.a, a);  // B starts at zero
     }
     losses.emplace_back();

@@ -20,7 +20,8 @@ bool matches(std::string_view pattern, std::string_view key) {
 
 ConfigReader::ConfigReader(const nlohmann::json& config, std::string where, std::string prefix)
     : config_(config), where_(std::move(where)), prefix_(std::move(prefix)) {
-  if (!config.is_object()) throw DataError("{}: {} is not an object", where_, prefix_.empty() ? "its content" : prefix_);
+  if (!config.is_object())
+    throw DataError("{}: {} is not an object", where_, prefix_.empty() ? "its content" : prefix_);
 }
 
 void ConfigReader::fail(std::string_view key, const std::string& what) const {
@@ -131,21 +132,41 @@ void ConfigReader::harmless(std::initializer_list<std::string_view> patterns) {
 
 void ConfigReader::harmless_everywhere() {
   // What the file is.
-  harmless({"model_type", "transformers_version", "_name_or_path", "name_or_path", "torch_dtype", "dtype", "architectures",
-            "tokenizer_class", "_commit_hash", "transformers.js_config", "unsloth_version", "unsloth_fixed",
-            "model_max_length", "max_sequence_length", "max_seq_len"});
+  harmless({"model_type", "transformers_version", "_name_or_path", "name_or_path", "torch_dtype", "dtype",
+            "architectures", "tokenizer_class", "_commit_hash", "transformers.js_config", "unsloth_version",
+            "unsloth_fixed", "model_max_length", "max_sequence_length", "max_seq_len"});
   // How it runs, trains or reports; not what it computes in evaluation.
-  harmless({"use_cache", "output_*", "return_dict*", "torchscript", "use_bfloat16", "initializer_range", "*_dropout", "*_pdrop",
-            "dropout", "gradient_checkpointing", "chunk_size_feed_forward", "attn_implementation", "_attn_implementation*",
-            "_flash_attn_2_enabled", "use_flash_attention*"});
+  harmless({"use_cache", "output_*", "return_dict*", "torchscript", "use_bfloat16", "initializer_range", "*_dropout",
+            "*_pdrop", "dropout", "gradient_checkpointing", "chunk_size_feed_forward", "attn_implementation",
+            "_attn_implementation*", "_flash_attn_2_enabled", "use_flash_attention*"});
   // Heads other than the language model's.
-  harmless({"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "summary_*",
-            "classifier_dropout"});
+  harmless({"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params",
+            "summary_*", "classifier_dropout"});
   // Token ids and settings of generation (generate/ reads them).
-  harmless({"*_token_id", "max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams",
-            "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
-            "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences",
-            "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "prefix"});
+  harmless({"*_token_id",
+            "max_length",
+            "min_length",
+            "max_new_tokens",
+            "do_sample",
+            "early_stopping",
+            "num_beams",
+            "num_beam_groups",
+            "diversity_penalty",
+            "temperature",
+            "top_k",
+            "top_p",
+            "typical_p",
+            "repetition_penalty",
+            "length_penalty",
+            "no_repeat_ngram_size",
+            "encoder_no_repeat_ngram_size",
+            "bad_words_ids",
+            "num_return_sequences",
+            "remove_invalid_values",
+            "exponential_decay_length_penalty",
+            "suppress_tokens",
+            "begin_suppress_tokens",
+            "prefix"});
   only("is_encoder_decoder", false, "this family is a decoder alone");
   only("add_cross_attention", false, "use the encoder-decoder family that the weights belong to");
   only("tie_encoder_decoder", false, "this family is a decoder alone");
@@ -153,16 +174,21 @@ void ConfigReader::harmless_everywhere() {
   only("pruned_heads", nlohmann::json::object(), "save the model after pruning, with its new head counts");
   harmless({"cross_attention_hidden_size"});
   if (has("quantization_config"))
-    unsupported("quantization_config", "says that the weights were quantised by another tool, which is not read; use the unquantised weights or a GGUF file");
+    unsupported("quantization_config",
+                "says that the weights were quantised by another tool, which is not read; use the unquantised weights "
+                "or a GGUF file");
   if (has("auto_map"))
-    unsupported("auto_map", "says that the package brings its own Python code, which is not run; remove the key if the architecture is the standard one");
+    unsupported("auto_map",
+                "says that the package brings its own Python code, which is not run; remove the key if the "
+                "architecture is the standard one");
 }
 
 void ConfigReader::finish() const {
   for (const auto& [key, value] : config_.items()) {
     if (value.is_null() || used_.count(key)) continue;
-    unsupported(key, fmt::format("(= {}) is not implemented and could change what is computed; remove it if it does not",
-                                 value.dump().substr(0, 80)));
+    unsupported(key,
+                fmt::format("(= {}) is not implemented and could change what is computed; remove it if it does not",
+                            value.dump().substr(0, 80)));
   }
 }
 

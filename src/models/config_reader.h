@@ -1,5 +1,5 @@
-// Reads config.json and keeps account: a key that was neither used nor declared harmless could change the numbers, and is
-// an error. So nothing that a package says is silently ignored.
+// Reads config.json and keeps account: a key that was neither used nor declared harmless could change the numbers, and
+// is an error. So nothing that a package says is silently ignored.
 #pragma once
 
 #include <initializer_list>

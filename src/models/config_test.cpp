@@ -10,9 +10,12 @@ namespace {
 using nlohmann::json;
 
 json llama() {
-  return {{"model_type", "llama"},   {"architectures", {"LlamaForCausalLM"}}, {"vocab_size", 96},         {"hidden_size", 64},
-          {"num_hidden_layers", 2},  {"num_attention_heads", 8},              {"intermediate_size", 96},  {"max_position_embeddings", 4096},
-          {"rms_norm_eps", 1e-5},    {"torch_dtype", "float32"},              {"use_cache", true},        {"attention_dropout", 0.1},
+  return {{"model_type", "llama"},   {"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", 96},        {"hidden_size", 64},
+          {"num_hidden_layers", 2},  {"num_attention_heads", 8},
+          {"intermediate_size", 96}, {"max_position_embeddings", 4096},
+          {"rms_norm_eps", 1e-5},    {"torch_dtype", "float32"},
+          {"use_cache", true},       {"attention_dropout", 0.1},
           {"bos_token_id", 1},       {"initializer_range", 0.02}};
 }
 
@@ -58,14 +61,21 @@ TEST(Config, UnknownKeysAreRefusedByName) {
 }
 
 TEST(Config, ValuesThatAreNotHonouredAreRefused) {
-  for (auto [key, value] : std::map<std::string, json>{{"pretraining_tp", 2}, {"is_encoder_decoder", true}, {"model_type", "mistral"},
-                                                       {"architectures", {"LlamaForSequenceClassification"}}, {"partial_rotary_factor", 0.5}}) {
+  for (auto [key, value] : std::map<std::string, json>{{"pretraining_tp", 2},
+                                                       {"is_encoder_decoder", true},
+                                                       {"model_type", "mistral"},
+                                                       {"architectures", {"LlamaForSequenceClassification"}},
+                                                       {"partial_rotary_factor", 0.5}}) {
     json config = llama();
     config[key] = value;
     expect_error<UnsupportedError>(config, key);
   }
-  for (auto [key, value] : std::map<std::string, json>{{"hidden_size", "64"}, {"num_hidden_layers", 0}, {"num_key_value_heads", 3},
-                                                       {"pad_token_id", 96}, {"rope_scaling", 3}, {"attention_bias", 1}}) {
+  for (auto [key, value] : std::map<std::string, json>{{"hidden_size", "64"},
+                                                       {"num_hidden_layers", 0},
+                                                       {"num_key_value_heads", 3},
+                                                       {"pad_token_id", 96},
+                                                       {"rope_scaling", 3},
+                                                       {"attention_bias", 1}}) {
     json config = llama();
     config[key] = value;
     expect_error<DataError>(config, key);
@@ -84,7 +94,8 @@ TEST(Config, BothSpellingsOfRope) {
   old["rope_scaling"] = {{"type", "linear"}, {"factor", 4.0}};
   json current = llama();
   current["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 500000.0}};
-  EXPECT_EQ(nn::rope_inverse_frequencies(describe(old).rope, 1), nn::rope_inverse_frequencies(describe(current).rope, 1));
+  EXPECT_EQ(nn::rope_inverse_frequencies(describe(old).rope, 1),
+            nn::rope_inverse_frequencies(describe(current).rope, 1));
   old["rope_scaling"] = {{"type", "su"}, {"factor", 4.0}};
   expect_error<UnsupportedError>(old, "su");
   old["rope_scaling"] = {{"type", "linear"}, {"factor", 4.0}, {"low_frequencies", 1}};
@@ -98,16 +109,30 @@ TEST(Config, RopeScalingsAsTheReference) {
   expect_near(frequencies({{"rope_type", "dynamic"}, {"factor", 2.0}}, 6000),
               {1.0, 0.0803225841347784, 0.00645171752208855, 0.000518218623481781});
   expect_near(frequencies({{"rope_type", "dynamic"}, {"factor", 2.0}}, 4096), {1.0, 0.1, 0.01, 0.001});
-  expect_near(frequencies({{"rope_type", "yarn"}, {"rope_theta", 500000.0}, {"factor", 8.0}, {"original_max_position_embeddings", 512}}),
+  expect_near(frequencies({{"rope_type", "yarn"},
+                           {"rope_theta", 500000.0},
+                           {"factor", 8.0},
+                           {"original_max_position_embeddings", 512}}),
               {1.0, 0.021153392398611, 0.000176776695296637, 6.64786987118124e-06});
-  expect_near(frequencies({{"rope_type", "yarn"}, {"factor", 40.0}, {"original_max_position_embeddings", 4096}, {"mscale", 1.0},
-                           {"mscale_all_dim", 0.8}, {"beta_fast", 16}, {"beta_slow", 2}, {"truncate", false}}),
+  expect_near(frequencies({{"rope_type", "yarn"},
+                           {"factor", 40.0},
+                           {"original_max_position_embeddings", 4096},
+                           {"mscale", 1.0},
+                           {"mscale_all_dim", 0.8},
+                           {"beta_fast", 16},
+                           {"beta_slow", 2},
+                           {"truncate", false}}),
               {1.0, 0.1, 0.00579010496244711, 2.5e-05});
-  expect_near(frequencies({{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0},
+  expect_near(frequencies({{"rope_type", "llama3"},
+                           {"factor", 8.0},
+                           {"low_freq_factor", 1.0},
+                           {"high_freq_factor", 4.0},
                            {"original_max_position_embeddings", 128}}),
               {1.0, 0.0427511787543076, 0.00125, 0.000125});
-  const json longrope = {{"rope_type", "longrope"}, {"original_max_position_embeddings", 1024},
-                         {"short_factor", {1.0, 1.1, 1.2, 1.3}}, {"long_factor", {1.0, 2.0, 4.0, 8.0}}};
+  const json longrope = {{"rope_type", "longrope"},
+                         {"original_max_position_embeddings", 1024},
+                         {"short_factor", {1.0, 1.1, 1.2, 1.3}},
+                         {"long_factor", {1.0, 2.0, 4.0, 8.0}}};
   expect_near(frequencies(longrope, 1024), {1.0, 0.0909090909090909, 0.00833333333333333, 0.000769230769230769});
   expect_near(frequencies(longrope, 1025), {1.0, 0.05, 0.0025, 0.000125});
 }
@@ -121,15 +146,26 @@ TEST(Config, RopeAttentionFactors) {
   EXPECT_DOUBLE_EQ(factor({{"rope_type", "yarn"}, {"factor", 8.0}}), 1.2079441541679836);
   // mscale alone does nothing.
   EXPECT_DOUBLE_EQ(factor({{"rope_type", "yarn"}, {"factor", 8.0}, {"mscale", 0.5}}), 1.2079441541679836);
-  EXPECT_DOUBLE_EQ(factor({{"rope_type", "yarn"}, {"factor", 40.0}, {"mscale", 1.0}, {"mscale_all_dim", 0.8}}), 1.0569662567531275);
+  EXPECT_DOUBLE_EQ(factor({{"rope_type", "yarn"}, {"factor", 40.0}, {"mscale", 1.0}, {"mscale_all_dim", 0.8}}),
+                   1.0569662567531275);
   EXPECT_DOUBLE_EQ(factor({{"rope_type", "yarn"}, {"factor", 8.0}, {"attention_factor", 0.7}}), 0.7);
-  EXPECT_DOUBLE_EQ(factor({{"rope_type", "longrope"}, {"original_max_position_embeddings", 1024},
-                           {"short_factor", {1, 1, 1, 1}}, {"long_factor", {1, 1, 1, 1}}}), 1.0954451150103321);
+  EXPECT_DOUBLE_EQ(factor({{"rope_type", "longrope"},
+                           {"original_max_position_embeddings", 1024},
+                           {"short_factor", {1, 1, 1, 1}},
+                           {"long_factor", {1, 1, 1, 1}}}),
+                   1.0954451150103321);
 }
 
 TEST(Config, Gpt2Spellings) {
-  json config = {{"model_type", "gpt2"}, {"n_embd", 64}, {"n_head", 4}, {"n_layer", 2}, {"n_ctx", 32}, {"vocab_size", 96},
-                 {"resid_pdrop", 0.1}, {"summary_type", "cls_index"}, {"scale_attn_by_inverse_layer_idx", true}};
+  json config = {{"model_type", "gpt2"},
+                 {"n_embd", 64},
+                 {"n_head", 4},
+                 {"n_layer", 2},
+                 {"n_ctx", 32},
+                 {"vocab_size", 96},
+                 {"resid_pdrop", 0.1},
+                 {"summary_type", "cls_index"},
+                 {"scale_attn_by_inverse_layer_idx", true}};
   Description d = describe(config);
   EXPECT_EQ(d.max_positions, 32);
   EXPECT_EQ(d.intermediate_size, 256);

@@ -151,7 +151,8 @@ ModelValues build(const Description& d, Graph& graph, const ModelOptions& option
     if (options.cache_slots < 1) throw UserError("a cache needs at least one slot");
     slots = graph.input("slots", row);
     if (options.cache == CacheKind::Table)
-      block_table = graph.input("block_table", Type(DType::I32, {options.table_segments, options.cache_slots / options.page}));
+      block_table =
+          graph.input("block_table", Type(DType::I32, {options.table_segments, options.cache_slots / options.page}));
   }
 
   const std::string& prefix = d.names.prefix;

@@ -14,7 +14,8 @@ void describe_llama(ConfigReader& config, Description& d) {
   d.heads = config.size({"num_attention_heads"}, 32);
   d.kv_heads = config.size({"num_key_value_heads"}, d.heads);
   if (d.hidden_size % d.heads != 0)
-    config.fail("hidden_size", fmt::format("({}) must be a multiple of num_attention_heads ({})", d.hidden_size, d.heads));
+    config.fail("hidden_size",
+                fmt::format("({}) must be a multiple of num_attention_heads ({})", d.hidden_size, d.heads));
   d.head_dim = config.size({"head_dim"}, d.hidden_size / d.heads);
   d.max_positions = config.size({"max_position_embeddings"}, 2048);
 
@@ -22,8 +23,7 @@ void describe_llama(ConfigReader& config, Description& d) {
   d.norm.eps = config.number("rms_norm_eps", 1e-6);
   d.rope = read_rope(config, d.head_dim, d.max_positions);
   // The reference's default rotation ignores the factor, its scaled ones fail with it.
-  if (d.rope.dim != d.head_dim)
-    config.unsupported("partial_rotary_factor", "is below 1; a Llama rotates whole heads");
+  if (d.rope.dim != d.head_dim) config.unsupported("partial_rotary_factor", "is below 1; a Llama rotates whole heads");
   d.attention_scale.assign(static_cast<size_t>(d.layers), 1.0 / std::sqrt(static_cast<double>(d.head_dim)));
   d.qkv_bias = d.o_bias = config.flag("attention_bias", false);
   d.mlp_bias = config.flag("mlp_bias", false);

@@ -19,7 +19,8 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 bool equal(const HostTensor& a, const HostTensor& b) {
-  return a.dtype() == b.dtype() && a.storage() == b.storage() && a.shape() == b.shape() && std::ranges::equal(a.bytes(), b.bytes());
+  return a.dtype() == b.dtype() && a.storage() == b.storage() && a.shape() == b.shape() &&
+         std::ranges::equal(a.bytes(), b.bytes());
 }
 
 // Checkpoints of the bare model lack the prefix that the model with a head gives to all but the head.
@@ -87,7 +88,8 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
     if (!names.has(file)) throw DataError("{}: tensor {} is missing", package->where(), file);
     const HostTensor tensor = package->tensor(file);
     if (!is_floating(tensor.dtype()))
-      throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file, name_of(tensor.dtype()));
+      throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file,
+                      name_of(tensor.dtype()));
     if (tensor.shape() != spec.shape)
       throw DataError("{}: tensor {} has shape {}, but the configuration asks for {}", package->where(), file,
                       tensor.shape().to_string(), spec.shape.to_string());
@@ -96,11 +98,12 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
   }
   for (const std::string& name : names.all()) {
     if (used.count(name)) continue;
-    const bool known = std::any_of(d.unused_tensors.begin(), d.unused_tensors.end(),
-                                   [&](const std::string& pattern) { return matches(pattern, name) || matches(pattern, "." + name); });
+    const bool known = std::any_of(d.unused_tensors.begin(), d.unused_tensors.end(), [&](const std::string& pattern) {
+      return matches(pattern, name) || matches(pattern, "." + name);
+    });
     if (!known)
-      throw DataError("{}: tensor {} is not known for {}; the weights may belong to another architecture", package->where(), name,
-                      d.model_type);
+      throw DataError("{}: tensor {} is not known for {}; the weights may belong to another architecture",
+                      package->where(), name, d.model_type);
   }
   return model;
 }
@@ -134,7 +137,8 @@ void decode_unreadable_blocks(LoadedModel& model, Backend& backend) {
     if (fresh) {
       const Shape shape = model.package->tensor(model.files.at(name)).shape();
       at->second = shape.rank() == 2 && reads(backend, Type(DType::F32, shape, storage));
-      if (!at->second) log_info("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
+      if (!at->second)
+        log_info("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
     }
     if (!at->second) storage = Storage::Plain;
   }

@@ -29,13 +29,13 @@ struct LoadedModel {
   Type parameter_type(const std::string& name, const Shape& shape) const;
 };
 
-// Reads config.json, finds each parameter's tensor and checks its shape. Throws UnsupportedError for what is not honoured,
-// DataError for a missing, misshapen or unexpected tensor, naming it.
+// Reads config.json, finds each parameter's tensor and checks its shape. Throws UnsupportedError for what is not
+// honoured, DataError for a missing, misshapen or unexpected tensor, naming it.
 LoadedModel load(const std::filesystem::path& path);
 LoadedModel load(std::shared_ptr<const formats::Package> package);
 
-// Block-quantised tensors that the device's products (or its look-ups, for the embedding) do not read will be decoded to
-// fp32. The numbers are the same, the memory is not.
+// Block-quantised tensors that the device's products (or its look-ups, for the embedding) do not read will be decoded
+// to fp32. The numbers are the same, the memory is not.
 void decode_unreadable_blocks(LoadedModel& model, Backend& backend);
 // All block-quantised tensors will be decoded to fp32: products have no gradient through blocks.
 void decode_all_blocks(LoadedModel& model);

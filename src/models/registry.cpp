@@ -29,19 +29,25 @@ void check_architectures(ConfigReader& reader) {
   for (const nlohmann::json& entry : *architectures) {
     if (!entry.is_string()) continue;
     const std::string name = entry.get<std::string>();
-    for (const char* head : {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
-      if (name.ends_with(head)) reader.unsupported("architectures", fmt::format("names {}, whose head is not a language model's", name));
+    for (const char* head :
+         {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
+      if (name.ends_with(head))
+        reader.unsupported("architectures", fmt::format("names {}, whose head is not a language model's", name));
   }
 }
 
 void check(const ConfigReader& reader, const Description& d) {
   if (d.heads % d.kv_heads != 0)
-    reader.fail("num_key_value_heads", fmt::format("({}) must divide the number of attention heads ({})", d.kv_heads, d.heads));
+    reader.fail("num_key_value_heads",
+                fmt::format("({}) must divide the number of attention heads ({})", d.kv_heads, d.heads));
   // Products of sizes below are those of tensors, which must be addressable.
   constexpr int64_t kLimit = int64_t{1} << 40;
-  for (auto [what, size] : {std::pair{"vocab_size", d.vocab_size}, {"intermediate_size", d.intermediate_size},
-                            {"head_dim", d.heads * d.head_dim}, {"hidden_size", d.hidden_size}})
-    if (size > kLimit / d.hidden_size) reader.fail(what, fmt::format("gives a matrix of {} × {} elements", size, d.hidden_size));
+  for (auto [what, size] : {std::pair{"vocab_size", d.vocab_size},
+                            {"intermediate_size", d.intermediate_size},
+                            {"head_dim", d.heads * d.head_dim},
+                            {"hidden_size", d.hidden_size}})
+    if (size > kLimit / d.hidden_size)
+      reader.fail(what, fmt::format("gives a matrix of {} × {} elements", size, d.hidden_size));
   if (d.layers > 10000) reader.fail("num_hidden_layers", fmt::format("is {}; at most 10000 are honoured", d.layers));
 }
 

@@ -12,7 +12,8 @@ nn::RopeKind kind_of(const ConfigReader& rope, const std::string& name) {
   if (name == "yarn") return nn::RopeKind::Yarn;
   if (name == "longrope") return nn::RopeKind::LongRope;
   if (name == "llama3") return nn::RopeKind::Llama3;
-  rope.unsupported("rope_type", fmt::format("is \"{}\"; known are default, linear, dynamic, yarn, longrope, llama3", name));
+  rope.unsupported("rope_type",
+                   fmt::format("is \"{}\"; known are default, linear, dynamic, yarn, longrope, llama3", name));
 }
 
 double yarn_mscale(double scale, double mscale) { return scale <= 1 ? 1.0 : 0.1 * mscale * std::log(scale) + 1.0; }
@@ -27,8 +28,10 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
     if (value && !value->is_object()) config.fail(key, fmt::format("must be an object, not {}", value->dump()));
   // As the reference: a rope_scaling that is not empty wins.
   const bool use_old = old_spelling && !old_spelling->empty();
-  ConfigReader rope(use_old ? *old_spelling : new_spelling ? *new_spelling : kEmpty, config.where(),
-                    use_old ? "rope_scaling." : "rope_parameters.");
+  ConfigReader rope(use_old        ? *old_spelling
+                    : new_spelling ? *new_spelling
+                                   : kEmpty,
+                    config.where(), use_old ? "rope_scaling." : "rope_parameters.");
 
   nn::RopeParams p;
   // "rope_type" counts where both spellings are there.
@@ -41,20 +44,25 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
   const double partial = rope.number("partial_rotary_factor", outer_partial);
   p.dim = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
   p.max_positions = max_positions;
-  if (!(p.theta > 0) || !std::isfinite(p.theta)) rope.fail("rope_theta", fmt::format("must be positive, not {}", p.theta));
-  if (!(partial > 0 && partial <= 1)) rope.fail("partial_rotary_factor", fmt::format("must be in (0, 1], not {}", partial));
+  if (!(p.theta > 0) || !std::isfinite(p.theta))
+    rope.fail("rope_theta", fmt::format("must be positive, not {}", p.theta));
+  if (!(partial > 0 && partial <= 1))
+    rope.fail("partial_rotary_factor", fmt::format("must be in (0, 1], not {}", partial));
   if (p.dim < 2 || p.dim % 2 != 0)
-    config.unsupported("head_dim", fmt::format("gives {} rotated channels; RoPE needs an even number of at least 2", p.dim));
+    config.unsupported("head_dim",
+                       fmt::format("gives {} rotated channels; RoPE needs an even number of at least 2", p.dim));
 
   std::optional<double> factor = rope.number({"factor"});
   // The key beside the object wins over the one in it, which wins over max_position_embeddings.
-  const bool scaled = p.kind == nn::RopeKind::Yarn || p.kind == nn::RopeKind::LongRope || p.kind == nn::RopeKind::Llama3;
+  const bool scaled =
+      p.kind == nn::RopeKind::Yarn || p.kind == nn::RopeKind::LongRope || p.kind == nn::RopeKind::Llama3;
   const std::optional<int64_t> inner_original = rope.integer({"original_max_position_embeddings"});
   const std::optional<int64_t> outer_original = config.integer({"original_max_position_embeddings"});
   p.original_max_positions = outer_original.value_or(inner_original.value_or(max_positions));
   if (scaled && p.original_max_positions < 2)
     rope.fail("original_max_position_embeddings", fmt::format("must be at least 2, not {}", p.original_max_positions));
-  const double implied = static_cast<double>(max_positions) / static_cast<double>(std::max<int64_t>(1, p.original_max_positions));
+  const double implied =
+      static_cast<double>(max_positions) / static_cast<double>(std::max<int64_t>(1, p.original_max_positions));
   const std::optional<double> attention_factor = rope.number({"attention_factor"});
   const std::optional<double> mscale = rope.number({"mscale"}), mscale_all_dim = rope.number({"mscale_all_dim"});
   const double beta_fast = rope.number("beta_fast", 32), beta_slow = rope.number("beta_slow", 1);
@@ -68,7 +76,8 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
 
   auto need_factor = [&]() {
     if (!factor) rope.fail("factor", fmt::format("is missing; \"{}\" needs it", type));
-    if (!(*factor > 0) || !std::isfinite(*factor)) rope.fail("factor", fmt::format("must be positive, not {}", *factor));
+    if (!(*factor > 0) || !std::isfinite(*factor))
+      rope.fail("factor", fmt::format("must be positive, not {}", *factor));
     return *factor;
   };
   switch (p.kind) {
@@ -79,7 +88,8 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
       break;
     case nn::RopeKind::Dynamic:
       p.factor = need_factor();
-      if (p.dim < 4) config.unsupported("head_dim", "of 2 cannot be used with dynamic RoPE, whose exponent is dim/(dim - 2)");
+      if (p.dim < 4)
+        config.unsupported("head_dim", "of 2 cannot be used with dynamic RoPE, whose exponent is dim/(dim - 2)");
       break;
     case nn::RopeKind::Yarn:
       if (!factor) factor = implied;
@@ -100,14 +110,17 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
       p.low_freq_factor = *low;
       p.high_freq_factor = *high;
       if (!(*low > 0) || !(*high > *low))
-        rope.fail("high_freq_factor", fmt::format("must be larger than low_freq_factor, and that positive; they are {} and {}", *high, *low));
+        rope.fail(
+            "high_freq_factor",
+            fmt::format("must be larger than low_freq_factor, and that positive; they are {} and {}", *high, *low));
       break;
     case nn::RopeKind::LongRope: {
       if (!factor) factor = implied;
       p.factor = need_factor();
       for (auto [key, list] : {std::pair{"short_factor", &p.short_factor}, {"long_factor", &p.long_factor}}) {
         if (static_cast<int64_t>(list->size()) != p.dim / 2)
-          rope.fail(key, fmt::format("must hold {} numbers, one a pair of rotated channels, not {}", p.dim / 2, list->size()));
+          rope.fail(key, fmt::format("must hold {} numbers, one a pair of rotated channels, not {}", p.dim / 2,
+                                     list->size()));
         for (double f : *list)
           if (!(f > 0)) rope.fail(key, fmt::format("must hold positive numbers, not {}", f));
       }

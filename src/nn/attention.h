@@ -40,8 +40,8 @@ struct AttentionInputs {
 };
 
 struct AttentionBlockResult {
-  Value out;                // [T, hidden]
-  std::vector<Value> cache; // the cache's k and v after the call, when there is one
+  Value out;                 // [T, hidden]
+  std::vector<Value> cache;  // the cache's k and v after the call, when there is one
 };
 
 // x [T, hidden] → [T, hidden].

@@ -15,7 +15,7 @@ struct NormSpec {
   double eps = 1e-5;
   double weight_offset = 0;  // 1 for models that store w - 1 (rms only)
   bool weight = true;
-  bool bias = false;         // layer only
+  bool bias = false;  // layer only
 };
 
 struct NormWeights {

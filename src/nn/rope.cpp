@@ -48,8 +48,7 @@ std::vector<double> llama3_frequencies(const RopeParams& p) {
     if (wavelength > old_length / p.low_freq_factor) {
       f /= p.factor;
     } else if (wavelength >= old_length / p.high_freq_factor) {
-      const double smooth =
-          (old_length / wavelength - p.low_freq_factor) / (p.high_freq_factor - p.low_freq_factor);
+      const double smooth = (old_length / wavelength - p.low_freq_factor) / (p.high_freq_factor - p.low_freq_factor);
       f = (1 - smooth) * f / p.factor + smooth * f;
     }
   }

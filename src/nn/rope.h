@@ -19,7 +19,7 @@ struct RopeParams {
   int64_t original_max_positions = 0;  // yarn, longrope, llama3
   double attention_factor = 1;         // multiplies cos and sin; resolved when the config is read
   double beta_fast = 32, beta_slow = 1;
-  bool truncate = true;  // yarn
+  bool truncate = true;                              // yarn
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   std::vector<double> short_factor, long_factor;     // longrope, dim/2 each
   bool interleaved = false;                          // pairs (2p, 2p+1) rather than (p, p + dim/2)

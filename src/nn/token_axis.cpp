@@ -43,12 +43,11 @@ std::vector<int32_t> attention_ranges(const MaskSpec& mask, std::span<const int3
 Value attention_ranges(Graph& graph, const MaskSpec& mask, int64_t tokens) {
   const std::string name = fmt::format("attention_ranges.{}{}.window={}.chunk={}", mask.causal ? "causal" : "full",
                                        mask.cached ? ".cached" : "", mask.window, mask.chunk);
-  return graph.derived(name, Type(DType::I32, {tokens, 2}), {"positions", "segments"},
-                       [mask](std::span<const HostTensor> inputs) {
-                         const auto ranges =
-                             attention_ranges(mask, inputs[0].data<int32_t>(), inputs[1].data<int32_t>());
-                         return HostTensor::from<int32_t>(DType::I32, {inputs[0].shape()[0], 2}, ranges);
-                       });
+  return graph.derived(
+      name, Type(DType::I32, {tokens, 2}), {"positions", "segments"}, [mask](std::span<const HostTensor> inputs) {
+        const auto ranges = attention_ranges(mask, inputs[0].data<int32_t>(), inputs[1].data<int32_t>());
+        return HostTensor::from<int32_t>(DType::I32, {inputs[0].shape()[0], 2}, ranges);
+      });
 }
 
 Value sorted_order(Graph& graph, const std::string& ids, int64_t tokens) {
@@ -56,8 +55,9 @@ Value sorted_order(Graph& graph, const std::string& ids, int64_t tokens) {
     const auto values = inputs[0].data<int32_t>();
     std::vector<int32_t> order(values.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int32_t a, int32_t b) { return values[static_cast<size_t>(a)] < values[static_cast<size_t>(b)]; });
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return values[static_cast<size_t>(a)] < values[static_cast<size_t>(b)];
+    });
     return HostTensor::from<int32_t>(DType::I32, {inputs[0].shape()[0]}, order);
   });
 }

@@ -20,14 +20,16 @@ bool targets(const std::vector<std::string>& names, const std::string& module) {
 HostTensor rows_of(const HostTensor& stack, int64_t begin, int64_t end) {
   const int64_t columns = stack.shape()[1];
   HostTensor part(DType::F32, {end - begin, columns});
-  const auto from = stack.data<float>().subspan(static_cast<size_t>(begin * columns), static_cast<size_t>((end - begin) * columns));
+  const auto from =
+      stack.data<float>().subspan(static_cast<size_t>(begin * columns), static_cast<size_t>((end - begin) * columns));
   std::copy(from.begin(), from.end(), part.mutable_data<float>().begin());
   return part;
 }
 
 }  // namespace
 
-std::function<std::optional<models::LoraSpec>(const std::string&, int64_t, int64_t)> lora_hook(const LoraConfig& config) {
+std::function<std::optional<models::LoraSpec>(const std::string&, int64_t, int64_t)> lora_hook(
+    const LoraConfig& config) {
   if (config.rank < 1) throw UserError("the rank of a LoRA must be at least 1, not {}", config.rank);
   if (config.target_modules.empty()) throw UserError("a LoRA needs target modules");
   const double rank = static_cast<double>(config.rank);
@@ -59,8 +61,8 @@ LoraConfig read_config(const nlohmann::json& json, const std::string& where) {
   for (const char* key : {"rank_pattern", "alpha_pattern"}) reader.only(key, none, "it is not implemented");
   reader.only("target_parameters", empty, "it is not implemented");
   // The weights of a finished adapter do not depend on how it began, was trained or was stored.
-  reader.harmless({"task_type", "inference_mode", "init_lora_weights", "lora_dropout", "fan_in_fan_out", "peft_version", "revision",
-                   "auto_mapping", "megatron_core", "loftq_config", "qalora_group_size"});
+  reader.harmless({"task_type", "inference_mode", "init_lora_weights", "lora_dropout", "fan_in_fan_out", "peft_version",
+                   "revision", "auto_mapping", "megatron_core", "loftq_config", "qalora_group_size"});
   reader.finish();
   return config;
 }
@@ -76,7 +78,8 @@ void check_targets(const LoraConfig& config, const models::Description& descript
   options.lora = lora_hook(config);
   const auto lora = models::build(description, probe, options).lora;
   for (const std::string& target : config.target_modules)
-    if (std::none_of(lora.begin(), lora.end(), [&](const models::LoraParameters& p) { return targets({target}, p.module); }))
+    if (std::none_of(lora.begin(), lora.end(),
+                     [&](const models::LoraParameters& p) { return targets({target}, p.module); }))
       throw UnsupportedError("LoRA on {}: it is no linear layer of this model's blocks", target);
 }
 
@@ -88,8 +91,8 @@ std::map<std::string, HostTensor> assemble(const std::vector<models::LoraParamet
     auto at = tensors.find(name);
     if (at == tensors.end()) throw DataError("adapter: tensor {} is missing", name);
     if (at->second.shape() != shape)
-      throw DataError("adapter: tensor {} has shape {}, but the configuration asks for {}", name, at->second.shape().to_string(),
-                      shape.to_string());
+      throw DataError("adapter: tensor {} has shape {}, but the configuration asks for {}", name,
+                      at->second.shape().to_string(), shape.to_string());
     used.insert(name);
     return at->second.cast(DType::F32);
   };
@@ -128,8 +131,8 @@ void initialize(const std::vector<models::LoraParameters>& lora, Storehouse& sto
   }
 }
 
-void save(const LoraConfig& config, const std::vector<models::LoraParameters>& lora, const Storehouse& store, bool transposed,
-          const std::filesystem::path& folder) {
+void save(const LoraConfig& config, const std::vector<models::LoraParameters>& lora, const Storehouse& store,
+          bool transposed, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::vector<std::pair<std::string, HostTensor>> tensors;
   for (const models::LoraParameters& p : lora) {

@@ -27,11 +27,12 @@ struct LoraConfig {
 // Reads adapter_config.json. Throws UnsupportedError naming the setting that is not honoured.
 LoraConfig read_config(const nlohmann::json& config, const std::string& where = "adapter_config.json");
 
-// Throws UnsupportedError for a target that is no linear layer of the model's blocks (an embedding, the head, a misspelling).
+// Throws UnsupportedError for a target that is no linear layer of the model's blocks (an embedding, the head, a
+// misspelling).
 void check_targets(const LoraConfig& config, const models::Description& description);
 
-// The graph's parameters from an adapter file's tensors: A-matrices are stacked as the graph wants them. Throws DataError
-// naming a tensor that is missing, misshapen or belongs to no layer of the model.
+// The graph's parameters from an adapter file's tensors: A-matrices are stacked as the graph wants them. Throws
+// DataError naming a tensor that is missing, misshapen or belongs to no layer of the model.
 std::map<std::string, HostTensor> assemble(const std::vector<models::LoraParameters>& lora,
                                            const std::map<std::string, HostTensor>& tensors);
 // Name of a tensor in an adapter file; which: 'A' or 'B'.
@@ -47,7 +48,7 @@ void initialize(const std::vector<models::LoraParameters>& lora, Storehouse& sto
 
 // Writes adapter_model.safetensors and adapter_config.json. `transposed`: the base's layers store [in, out].
 // The folder is made if need be.
-void save(const LoraConfig& config, const std::vector<models::LoraParameters>& lora, const Storehouse& store, bool transposed,
-          const std::filesystem::path& folder);
+void save(const LoraConfig& config, const std::vector<models::LoraParameters>& lora, const Storehouse& store,
+          bool transposed, const std::filesystem::path& folder);
 
 }  // namespace hierarchos::peft

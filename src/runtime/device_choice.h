@@ -14,8 +14,8 @@ struct DeviceOptions {
   bool validation = false;    // Vulkan's validation layers
 };
 
-// "cpu", "vulkan" (the best one that is no software rasteriser) or "vulkan:N" (as `hierarchos devices` numbers them). Throws
-// UserError for another name, DeviceError when there is no such device.
+// "cpu", "vulkan" (the best one that is no software rasteriser) or "vulkan:N" (as `hierarchos devices` numbers them).
+// Throws UserError for another name, DeviceError when there is no such device.
 std::unique_ptr<Backend> open_backend(const std::string& name, const DeviceOptions& options = {});
 
 struct DeviceEntry {

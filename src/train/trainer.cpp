@@ -22,12 +22,13 @@ PackedBatch pack(const std::vector<Row>& rows, int64_t tokens, int64_t vocab_siz
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
     const size_t length = row.input_ids.size();
-    if (row.labels.size() != length)
-      throw UserError("row {}: {} labels for {} tokens", r, row.labels.size(), length);
-    if (at + length > size) throw UserError("row {}: the rows have more tokens than the {} of a micro batch", r, tokens);
+    if (row.labels.size() != length) throw UserError("row {}: {} labels for {} tokens", r, row.labels.size(), length);
+    if (at + length > size)
+      throw UserError("row {}: the rows have more tokens than the {} of a micro batch", r, tokens);
     for (size_t i = 0; i < length; ++i, ++at) {
       const int32_t id = row.input_ids[i];
-      if (id < 0 || id >= vocab_size) throw UserError("row {}: token id {} is outside the vocabulary of {}", r, id, vocab_size);
+      if (id < 0 || id >= vocab_size)
+        throw UserError("row {}: token id {} is outside the vocabulary of {}", r, id, vocab_size);
       batch.input_ids[at] = id;
       batch.positions[at] = static_cast<int32_t>(i);
       batch.segments[at] = static_cast<int32_t>(r);
@@ -75,7 +76,8 @@ MicroGraph micro_graph(const models::Description& description, const TrainerOpti
   return result;
 }
 
-std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shape>>& trained, const AdamWOptions& options) {
+std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shape>>& trained,
+                                   const AdamWOptions& options) {
   auto result = std::make_shared<Graph>();
   Graph& graph = *result;
   Value hyper = graph.input("hyper", Type(DType::F32, {4}));
@@ -96,7 +98,8 @@ std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shap
     // As torch.nn.utils.clip_grad_norm_.
     const Value ratio = ops::div(ops::full(graph, Shape{}, options.max_grad_norm), ops::add(norm, 1e-6));
     const Value clip = ops::binary(PointwiseOp::Min, ratio, ops::full(graph, Shape{}, 1.0));
-    hyper = ops::concat({ops::slice(hyper, 0, 0, 3), ops::reshape(ops::mul(ops::reshape(scale, Shape{}), clip), Shape{1})}, 0);
+    hyper = ops::concat(
+        {ops::slice(hyper, 0, 0, 3), ops::reshape(ops::mul(ops::reshape(scale, Shape{}), clip), Shape{1})}, 0);
   }
   const Value zero = ops::full(graph, Shape{}, 0.0);
   for (size_t i = 0; i < trained.size(); ++i) {
@@ -116,8 +119,12 @@ std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shap
   return result;
 }
 
-Trainer::Trainer(const models::Description& description, std::shared_ptr<Storehouse> store, const TrainerOptions& options)
-    : description_(description), store_(std::move(store)), options_(options), micro_graph_(micro_graph(description, options)) {
+Trainer::Trainer(const models::Description& description, std::shared_ptr<Storehouse> store,
+                 const TrainerOptions& options)
+    : description_(description),
+      store_(std::move(store)),
+      options_(options),
+      micro_graph_(micro_graph(description, options)) {
   for (const std::string& name : micro_graph_.trained)
     for (const Parameter& p : micro_graph_.graph->parameters())
       if (p.name == name) shapes_.emplace_back(name, p.type.shape);
@@ -127,7 +134,8 @@ Trainer::Trainer(const models::Description& description, std::shared_ptr<Storeho
 
 Session& Trainer::apply_session() {
   if (!apply_)
-    apply_ = std::make_unique<Session>(Program::compile(apply_graph(shapes_, options_.adamw), store_->backend()), store_);
+    apply_ =
+        std::make_unique<Session>(Program::compile(apply_graph(shapes_, options_.adamw), store_->backend()), store_);
   return *apply_;
 }
 
@@ -141,8 +149,8 @@ double Trainer::micro(const std::vector<Row>& rows) {
   if (description_.positions == models::Positions::Learned)
     for (const Row& row : rows)
       if (static_cast<int64_t>(row.input_ids.size()) > description_.max_positions)
-        throw UserError("a row of {} tokens is longer than the {} positions that this model has learned", row.input_ids.size(),
-                        description_.max_positions);
+        throw UserError("a row of {} tokens is longer than the {} positions that this model has learned",
+                        row.input_ids.size(), description_.max_positions);
   const PackedBatch batch = pack(rows, options_.tokens, description_.vocab_size);
   micro_->set_input("input_ids", batch.input_ids);
   micro_->set_input("positions", batch.positions);
@@ -159,7 +167,8 @@ Trainer::StepResult Trainer::apply(double learning_rate) {
   if (scored_ == 0) throw UserError("the step has no scored token: every label is -100");
   Session& session = apply_session();
   const double t = static_cast<double>(step_ + 1);
-  const std::vector<float> hyper = {static_cast<float>(learning_rate), static_cast<float>(1 - std::pow(options_.adamw.beta1, t)),
+  const std::vector<float> hyper = {static_cast<float>(learning_rate),
+                                    static_cast<float>(1 - std::pow(options_.adamw.beta1, t)),
                                     static_cast<float>(std::sqrt(1 - std::pow(options_.adamw.beta2, t))),
                                     static_cast<float>(1.0 / static_cast<double>(scored_))};
   session.set_input("hyper", hyper);

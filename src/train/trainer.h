@@ -1,5 +1,5 @@
-// Training as two programs: `micro` adds gradients of a batch to fp32 states, `apply` divides them by the number of scored
-// tokens and updates the parameters.
+// Training as two programs: `micro` adds gradients of a batch to fp32 states, `apply` divides them by the number of
+// scored tokens and updates the parameters.
 #pragma once
 
 #include <functional>
@@ -49,9 +49,10 @@ struct MicroGraph {
   std::vector<std::string> trained;  // parameters that the loss reaches
 };
 MicroGraph micro_graph(const models::Description& description, const TrainerOptions& options);
-// Parameters are states here, since they are updated; moments are states "adamw.m.NAME" and "adamw.v.NAME". Inputs hyper
-// [4] (ops::adamw); outputs grad_norm and finite.
-std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shape>>& trained, const AdamWOptions& options);
+// Parameters are states here, since they are updated; moments are states "adamw.m.NAME" and "adamw.v.NAME". Inputs
+// hyper [4] (ops::adamw); outputs grad_norm and finite.
+std::shared_ptr<Graph> apply_graph(const std::vector<std::pair<std::string, Shape>>& trained,
+                                   const AdamWOptions& options);
 
 class Trainer {
  public:
