@@ -86,14 +86,13 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
     std::string& file = model.files[spec.name];
     if (file.empty()) file = names.in_file(spec.name);
     if (!names.has(file)) throw DataError("{}: tensor {} is missing", package->where(), file);
-    const HostTensor tensor = package->tensor(file);
-    if (!is_floating(tensor.dtype()))
-      throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file,
-                      name_of(tensor.dtype()));
-    if (tensor.shape() != spec.shape)
+    const auto tensor = package->info(file);
+    if (!is_floating(tensor.dtype))
+      throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file, name_of(tensor.dtype));
+    if (tensor.shape != spec.shape)
       throw DataError("{}: tensor {} has shape {}, but the configuration asks for {}", package->where(), file,
-                      tensor.shape().to_string(), spec.shape.to_string());
-    model.storages[spec.name] = tensor.storage();
+                      tensor.shape.to_string(), spec.shape.to_string());
+    model.storages[spec.name] = tensor.storage;
     used.insert(file);
   }
   for (const std::string& name : names.all()) {
