@@ -1,6 +1,6 @@
 // Which kernels attention gets: few tokens (decoding) go one by one to a kernel that is quick to answer, others by
 // tiles of 16 rows (a query token and head). Where that gives few workgroups, keys are split over more and joined.
-// Heads may have up to 256 channels.
+// Values (and keys, in the gradient) may have up to 256 channels.
 #include "ops/attention/attention/attention.h"
 
 #include <algorithm>
@@ -24,6 +24,7 @@ struct Args {
   float scale, softcap;
 };
 
+constexpr uint32_t kLargestHead = 256;
 constexpr int64_t kFewTokens = 32;             // decoding: each token is a unit, since its keys are its own
 constexpr int64_t kEnoughGroups = 256;         // for a large device
 constexpr int64_t kEnoughDecodeGroups = 1024;  // their slices are short
@@ -49,9 +50,6 @@ struct Common {
     args.keys = narrow(request, key.shape[0]);
     args.width = narrow(request, query.shape[2]);
     args.width_v = narrow(request, value.shape[2]);
-    if (std::max(args.width, args.width_v) > 256)
-      throw UnsupportedError("{}: heads of {} and {} channels; the Vulkan kernels take up to 256", request.op->name,
-                             args.width, args.width_v);
     args.q_t = query.strides[0];
     args.q_h = query.strides[1];
     args.k_s = key.strides[0];
@@ -77,6 +75,13 @@ struct Common {
     if (at.key_list >= 0) args.list_n = narrow(request, operand(at.key_list).shape[1]);
     args.splits = 1;
     set_unit(mode == 0 ? args.tokens : mode == 1 ? args.query_block : 1);
+  }
+
+  // Channels that a kernel holds in registers or shared memory.
+  void limit(uint32_t channels, const char* what) const {
+    if (channels > kLargestHead)
+      throw UnsupportedError("{}: {} has {} channels; the Vulkan kernel takes up to {}", request.op->name, what,
+                             channels, kLargestHead);
   }
 
   // Tokens that share their list of keys.
@@ -146,8 +151,9 @@ uint32_t width_class(uint32_t width) { return width <= 64 ? 64 : width <= 128 ? 
 std::unique_ptr<Kernel> attention_vulkan(VulkanBackend& backend, const KernelRequest& request) {
   Common common(request, 0);
   Args& args = common.args;
+  common.limit(args.width_v, "v");
   if (common.mode == 0 && args.tokens <= kFewTokens) common.set_unit(1);
-  const bool decode = args.unit_tokens == 1 && args.group <= 8;
+  const bool decode = args.unit_tokens == 1 && args.group <= 8 && args.width <= kLargestHead;
   if (decode) args.tiles = 1;
   const int64_t groups = int64_t{args.units} * args.tiles * args.kv_heads;
   int64_t capacity = args.blocks != 0 ? int64_t{args.blocks} * args.page : int64_t{args.keys};
@@ -189,6 +195,7 @@ std::unique_ptr<Kernel> attention_vulkan(VulkanBackend& backend, const KernelReq
 std::unique_ptr<Kernel> attention_backward_vulkan(VulkanBackend& backend, const KernelRequest& request) {
   Common common(request, 3);
   const Args& args = common.args;
+  common.limit(std::max(args.width, args.width_v), "k or v");
   if (common.at.block_table >= 0) throw UnsupportedError("attention_backward: a block table has no gradient");
   const auto constants =
       common.constants(vulkan_type(request, request.inputs[1]), vulkan_type(request, request.inputs[0]));
