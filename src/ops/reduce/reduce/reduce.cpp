@@ -27,7 +27,9 @@ std::vector<std::optional<Value>> vjp(VjpContext& c) {
   const std::string& kind = c.attrs.s("kind");
   if (kind == "max") return {std::nullopt};
   const Value x = c.inputs[0];
-  Shape kept = x.shape();
+  // A copy: x.shape() refers into the function's values, which grow as nodes are emitted.
+  const Shape whole = x.shape();
+  Shape kept = whole;
   int64_t reduced = 1;
   for (int a = static_cast<int>(c.attrs.i("begin")); a < c.attrs.i("end"); ++a) {
     reduced *= kept[a];
@@ -35,7 +37,7 @@ std::vector<std::optional<Value>> vjp(VjpContext& c) {
   }
   Value dy = *c.grads[0];
   if (kind == "mean" && reduced > 0) dy = mul(dy, 1.0 / static_cast<double>(reduced));
-  return {cast(expand(reshape(dy, kept), x.shape()), x.dtype())};
+  return {cast(expand(reshape(dy, kept), whole), x.dtype())};
 }
 
 Cost cost(const Attrs&, std::span<const Type> inputs, std::span<const Type> outputs) {
