@@ -6,6 +6,7 @@
 // and still is one Function however often it is called. Bodies with the same structure are one Function.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -66,7 +67,7 @@ class Function {
   Function* parent() const { return parent_; }
 
   std::vector<ValueId> arguments;  // of the root: all leaves, in order of declaration
-  std::vector<ValueInfo> values;
+  std::deque<ValueInfo> values;  // references stay valid while nodes are added: Value::type() gives them out
   std::vector<Node> nodes;  // in a valid order of execution
   std::vector<ValueId> results;
 
