@@ -67,7 +67,7 @@ class Function {
   Function* parent() const { return parent_; }
 
   std::vector<ValueId> arguments;  // of the root: all leaves, in order of declaration
-  std::deque<ValueInfo> values;  // references stay valid while nodes are added: Value::type() gives them out
+  std::deque<ValueInfo> values;  // references to types stay good while nodes are added
   std::vector<Node> nodes;  // in a valid order of execution
   std::vector<ValueId> results;
 
