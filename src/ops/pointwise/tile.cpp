@@ -118,7 +118,7 @@ void RunFloat(const cpu::TileInstr& instr, const Tile& t) {
     case PointwiseOp::Lt: t.Compare([](VF a, VF b) { return hn::Lt(a, b); }); break;
     case PointwiseOp::Le: t.Compare([](VF a, VF b) { return hn::Le(a, b); }); break;
     case PointwiseOp::Eq: t.Compare([](VF a, VF b) { return hn::Eq(a, b); }); break;
-    case PointwiseOp::Ne: t.Compare([](VF a, VF b) { return hn::Ne(a, b); }); break;
+    case PointwiseOp::Ne: t.Compare([](VF a, VF b) { return hn::Not(hn::Eq(a, b)); }); break;  // Ne is false of NaN on x86
     case PointwiseOp::Select:  // bits are moved, so it serves integers too
       t.Ternary([&](VF a, VF b, VF c) {
         const auto no = hn::RebindMask(d, hn::Eq(hn::BitCast(di, a), hn::Zero(di)));

@@ -22,8 +22,6 @@ void expect_view(const InferContext& c) {
 std::vector<Type> infer_reshape(const InferContext& c) {
   expect_view(c);
   const Shape shape(c.attrs.ints("shape"));
-  for (int64_t d : shape.dims())
-    if (d < 0) c.fail("extent {} of the new shape {}", d, shape.to_string());
   if (shape.elements() != c.inputs[0].shape.elements())
     c.fail("{} elements do not fit shape {}", c.inputs[0].shape.elements(), shape.to_string());
   return {Type(c.inputs[0].dtype, shape)};
@@ -145,23 +143,6 @@ int64_t from_front(Value x, int axis) { return axis < 0 ? axis + x.shape().rank(
 }  // namespace
 
 Value reshape(Value x, Shape shape) {
-  int open = -1;
-  int64_t known = 1;
-  for (int a = 0; a < shape.rank(); ++a) {
-    if (shape[a] != -1) {
-      known *= shape[a];
-    } else if (open >= 0) {
-      throw ShapeError(fmt::format("{}: reshape to {}: only one extent may be -1", x.graph().scope(), shape.to_string()));
-    } else {
-      open = a;
-    }
-  }
-  if (open >= 0) {
-    const int64_t elements = x.shape().elements();
-    if (known == 0 || elements % known != 0)
-      throw ShapeError(fmt::format("{}: {} elements do not fit shape {}", x.graph().scope(), elements, shape.to_string()));
-    shape[open] = elements / known;
-  }
   if (shape == x.shape()) return x;
   return x.graph().emit1(reshape_def(), {x}, {{"shape", shape.to_vector()}});
 }

@@ -6,7 +6,7 @@
 
 namespace hierarchos::ops {
 
-Value reshape(Value x, Shape shape);                                    // same elements; one extent may be -1
+Value reshape(Value x, Shape shape);                                    // same elements
 Value permute(Value x, const std::vector<int64_t>& axes);               // result axis i is input axis axes[i]
 Value transpose(Value x);                                               // last two axes swapped
 Value slice(Value x, int axis, int64_t begin, int64_t end);             // [begin, end) of one axis; negative axis from the end

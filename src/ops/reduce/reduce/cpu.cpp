@@ -117,7 +117,7 @@ std::unique_ptr<Kernel> reduce_cpu(CpuBackend&, const KernelRequest& request) {
   if (p.inner == 1) {
     p.chunk = 65536;
   } else {
-    p.columns = std::min<int64_t>(512, p.inner);
+    p.columns = std::clamp<int64_t>(p.inner, 1, 512);
     p.column_tasks = (p.inner + p.columns - 1) / p.columns;
     p.chunk = std::max<int64_t>(64, 65536 / p.columns);
     // Enough columns or outer rows to spread: no second pass then.
