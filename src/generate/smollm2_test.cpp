@@ -104,11 +104,11 @@ TEST(SmolLm2, LoraStepsFallAlikeOnEveryDevice) {
     losses.emplace_back();
     for (int step = 0; step < 20; ++step) {
       trainer.micro({{ids, ids}});
-      const auto result = trainer.apply(2e-3);
+      const auto result = trainer.apply(5e-4);
       ASSERT_TRUE(result.finite);
       losses.back().push_back(result.loss);
     }
-    EXPECT_LT(losses.back().back(), losses.back().front() - 0.5);
+    EXPECT_LT(losses.back().back(), losses.back().front() - 0.2);
   }
   for (size_t d = 1; d < losses.size(); ++d) {
     for (size_t s = 0; s < losses[d].size(); ++s) EXPECT_NEAR(losses[d][s], losses[0][s], 1e-4) << "step " << s;
