@@ -45,6 +45,8 @@ class Fuser {
       if (*op == PointwiseOp::Mul) fuse_gate(n);
       if (*op == PointwiseOp::Add) fuse_residual(n);
     }
+    for (size_t n = 0; n < f_.nodes.size(); ++n)
+      if (f_.nodes[n].op == &ops::matmul_def()) fuse_column_scale(n);
     std::erase_if(f_.nodes, [](const Node& node) { return node.op == nullptr; });
     f_.renumber();
   }
@@ -82,6 +84,31 @@ class Fuser {
     m->op = nullptr;
     fused.attrs.set("act", std::string(act));
     replace(n, std::move(fused));
+  }
+
+  // (x · scale)·wᵀ where scale has one number a column: the prologue's norm weight.
+  void fuse_column_scale(size_t n) {
+    Node& m = f_.nodes[n];
+    if (m.attrs.i_or("norm_weight", 0)) return;
+    const ValueId x = m.inputs[0];
+    const int32_t p = f_.values[x].producer;
+    if (p < 0 || counts_[x] != 1) return;
+    Node& scale = f_.nodes[static_cast<size_t>(p)];
+    if (scale.op == nullptr || single_instruction(scale) != PointwiseOp::Mul) return;
+    for (size_t side : {0u, 1u}) {
+      const ValueId full = scale.inputs[side], column = scale.inputs[1 - side];
+      if (!same_type(full, x) || f_.type_of(column).shape != Shape{f_.type_of(x).shape.back()} || f_.type_of(column).dtype != f_.type_of(x).dtype)
+        continue;
+      // The product of the two roundings is the same: x · scale is rounded to its type when it is loaded, too.
+      if (f_.type_of(x).dtype != DType::F32) return;
+      const auto at = ops::matmul_operands(m.attrs);
+      const size_t place = static_cast<size_t>(std::max({at.w1, at.w2, at.row_scale})) + 1;
+      m.inputs[0] = full;
+      m.inputs.insert(m.inputs.begin() + static_cast<int64_t>(place), column);
+      m.attrs.set("norm_weight", int64_t{1}).set("norm_offset", 0.0);
+      scale.op = nullptr;
+      return;
+    }
   }
 
   // act(x·w1ᵀ + b1) · (x·w2ᵀ + b2)
