@@ -143,11 +143,11 @@ std::vector<Value> declare_inputs(Graph& graph, const OpCase& c, bool with_state
   return inputs;
 }
 
-std::shared_ptr<Graph> case_graph(const OpCase& c) {
+std::shared_ptr<Graph> case_graph(const OpCase& c, bool state_outputs) {
   auto graph = std::make_shared<Graph>();
   const std::vector<Value> inputs = declare_inputs(*graph, c, true);
   const std::vector<Value> results = c.build(*graph, inputs);
-  for (size_t i = 0; i < results.size(); ++i) graph->output(output_name(i), results[i]);
+  std::set<ValueId> taken_over;
   for (int s : c.states) {
     // The last version of the state: follow the operators that take it over.
     const ValueId first = inputs[static_cast<size_t>(s)].id;
@@ -155,8 +155,12 @@ std::shared_ptr<Graph> case_graph(const OpCase& c) {
     for (const Node& node : graph->root().nodes)
       for (const auto& [result, input] : node.op->updates)
         if (node.inputs[static_cast<size_t>(input)] == last) last = node.outputs[static_cast<size_t>(result)];
-    if (last != first) graph->update(inputs[static_cast<size_t>(s)], {&graph->root(), last});
+    if (last == first) continue;
+    graph->update(inputs[static_cast<size_t>(s)], {&graph->root(), last});
+    taken_over.insert(last);
   }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (state_outputs || taken_over.count(results[i].id) == 0) graph->output(output_name(i), results[i]);
   return graph;
 }
 

@@ -32,7 +32,8 @@ std::string output_name(size_t i);  // "o0"
 // Declares the case's inputs: block-quantised ones are parameters; states are states where `with_states`.
 std::vector<Value> declare_inputs(Graph& graph, const OpCase& c, bool with_states);
 // The graph of a case: its inputs, what it builds, an output a result. Results that take over a state update it.
-std::shared_ptr<Graph> case_graph(const OpCase& c);
+// Without `state_outputs`, results that take over a state are no outputs: they would be copied.
+std::shared_ptr<Graph> case_graph(const OpCase& c, bool state_outputs = true);
 
 // A compiled graph with its data on the device, and garbage where its kernels will write.
 struct Loaded {

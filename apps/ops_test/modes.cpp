@@ -227,7 +227,7 @@ double measure_copy(Backend& backend) {
 
 Report run_perf(const NamedCase& c, Device& device) {
   if (!c.c.perf || !c.c.expect_error.empty()) return {Outcome::Skipped, {}};
-  Loaded loaded = load(case_graph(c.c), *device.backend, named(make_inputs(c)));
+  Loaded loaded = load(case_graph(c.c, false), *device.backend, named(make_inputs(c)));
   loaded.session->run();  // checks that all inputs are set
   device.backend->wait();
   const auto recording = device.backend->record(loaded.session->bound().program);

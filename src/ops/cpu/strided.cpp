@@ -83,4 +83,71 @@ void copy_elements(const std::byte* from, size_t size, const std::vector<int64_t
   }
 }
 
+namespace {
+constexpr int64_t kBlock = 32;  // elements a side
+}
+
+std::optional<BlockedCopy> BlockedCopy::make(const Loops& loops, size_t operand) {
+  const auto& strides = loops.strides[operand];
+  const size_t last = loops.dims.size() - 1;
+  if (strides[last] <= 1 || loops.dims[last] < kBlock / 2) return std::nullopt;
+  size_t unit = loops.dims.size();
+  for (size_t a = 0; a < last; ++a)
+    if (strides[a] == 1 && loops.dims[a] >= kBlock / 2) unit = a;
+  if (unit == loops.dims.size()) return std::nullopt;
+  BlockedCopy c;
+  int64_t to = 1;
+  for (size_t a = loops.dims.size(); a-- > 0;) {
+    if (a == unit) {
+      c.rows_ = loops.dims[a];
+      c.row_to_ = to;
+    } else if (a == last) {
+      c.columns_ = loops.dims[a];
+      c.column_from_ = strides[a];
+    } else {
+      c.dims_.push_back(loops.dims[a]);
+      c.strides_.push_back(strides[a]);
+      c.to_strides_.push_back(to);
+      c.outer_ *= loops.dims[a];
+    }
+    to *= loops.dims[a];
+  }
+  c.row_blocks_ = (c.rows_ + kBlock - 1) / kBlock;
+  c.column_blocks_ = (c.columns_ + kBlock - 1) / kBlock;
+  return c;
+}
+
+template <typename T>
+void BlockedCopy::copy_typed(const std::byte* from, int64_t block, std::byte* to) const {
+  const auto* in = reinterpret_cast<const T*>(from);
+  auto* out = reinterpret_cast<T*>(to);
+  const int64_t column = block % column_blocks_ * kBlock, row = block / column_blocks_ % row_blocks_ * kBlock;
+  int64_t rest = block / column_blocks_ / row_blocks_;
+  for (size_t a = 0; a < dims_.size(); ++a) {
+    in += rest % dims_[a] * strides_[a];
+    out += rest % dims_[a] * to_strides_[a];
+    rest /= dims_[a];
+  }
+  in += row + column * column_from_;
+  out += row * row_to_ + column;
+  const int64_t rows = std::min(kBlock, rows_ - row), columns = std::min(kBlock, columns_ - column);
+  // Lines far apart are beyond the hardware's prefetching: the block's own come in together, not one by one.
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; r += kLine) __builtin_prefetch(in + r + c * column_from_);
+  T tile[kBlock][kBlock];
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) tile[r][c] = in[r + c * column_from_];
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * row_to_, tile[r], static_cast<size_t>(columns) * sizeof(T));
+}
+
+void BlockedCopy::copy(const std::byte* from, size_t size, int64_t block, std::byte* to) const {
+  switch (size) {
+    case 1: return copy_typed<uint8_t>(from, block, to);
+    case 2: return copy_typed<uint16_t>(from, block, to);
+    case 4: return copy_typed<uint32_t>(from, block, to);
+    default: return copy_typed<uint64_t>(from, block, to);
+  }
+}
+
 }  // namespace hierarchos::cpu

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,5 +57,25 @@ void for_runs(const std::vector<int64_t>& dims, const std::vector<int64_t>& stri
 // Copies elements [begin, begin + count) of one operand to `to`. `size`: bytes an element (1, 2, 4 or 8).
 void copy_elements(const std::byte* from, size_t size, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
                    int64_t begin, int64_t count, std::byte* to);
+
+// All elements of one operand, where the last axis is not the one that is contiguous in memory: blocks that stay in the
+// cache are read along one axis and written along the other.
+class BlockedCopy {
+ public:
+  // Empty optional: there is nothing to gain.
+  static std::optional<BlockedCopy> make(const Loops& loops, size_t operand);
+  int64_t blocks() const { return outer_ * row_blocks_ * column_blocks_; }
+  void copy(const std::byte* from, size_t size, int64_t block, std::byte* to) const;
+
+ private:
+  template <typename T>
+  void copy_typed(const std::byte* from, int64_t block, std::byte* to) const;
+
+  std::vector<int64_t> dims_, strides_, to_strides_;  // of the other axes
+  int64_t outer_ = 1;
+  int64_t rows_ = 0, row_to_ = 0;                     // the axis that is contiguous in memory, its stride in the result
+  int64_t columns_ = 0, column_from_ = 0;             // the last axis, its stride in memory
+  int64_t row_blocks_ = 0, column_blocks_ = 0;
+};
 
 }  // namespace hierarchos::cpu

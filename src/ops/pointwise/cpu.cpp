@@ -261,6 +261,13 @@ std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request) {
   const cpu::Loops loops = cpu::Loops::over(request.outputs[0].shape, std::span(request.inputs).first(1));
   const size_t size = size_of(request.inputs[0].dtype), inputs = request.inputs.size(), outputs = request.outputs.size();
   const int64_t n = loops.elements();
+  if (const auto blocked = cpu::BlockedCopy::make(loops, 0); blocked && n > 0)
+    return cpu::make_kernel("copy_transposed", [=](ThreadPool& pool, std::span<std::byte* const> at) {
+      cpu::parallel_rows(pool, blocked->blocks(), 1024, [&](int64_t first, int64_t last) {
+        for (int64_t b = first; b < last; ++b)
+          for (size_t o = 0; o < outputs; ++o) blocked->copy(at[0], size, b, at[inputs + o]);
+      });
+    });
   return cpu::make_kernel("copy", [=](ThreadPool& pool, std::span<std::byte* const> at) {
     cpu::parallel_rows(pool, n, 1, [&](int64_t first, int64_t last) {
       for (size_t o = 0; o < outputs; ++o)

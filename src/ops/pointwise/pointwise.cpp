@@ -69,7 +69,13 @@ Cost cost(const Attrs& attrs, std::span<const Type> inputs, std::span<const Type
   return {elements * static_cast<double>(expr.code.size()), bytes_moved(inputs, outputs)};
 }
 
-bool accepts_strides(const Attrs&, int, const Shape&, std::span<const int64_t>) { return true; }
+// A large operand whose last axis is far apart in memory (a transpose) is cheaper to copy in blocks first.
+bool accepts_strides(const Attrs&, int, const Shape& shape, std::span<const int64_t> strides) {
+  constexpr int64_t kLarge = 65536;
+  for (int a = shape.rank() - 1; a >= 0; --a)
+    if (shape[a] > 1) return strides[static_cast<size_t>(a)] <= 1 || shape.elements() < kLarge;
+  return true;
+}
 
 // The type of a result with floating value: the operands' common one, fp32 where they differ.
 DType promoted(std::span<const Value> operands) {

@@ -33,6 +33,7 @@ OP_CASES(views) {
   add_case("permute", Shape{3, 4, 5}, [](Value x) { return permute(x, {2, 0, 1}); });
   add_case("permute of six axes", Shape{2, 3, 2, 1, 3, 2}, [](Value x) { return permute(x, {5, 3, 1, 0, 4, 2}); });
   add_case("transpose, large", Shape{130, 70}, [](Value x) { return transpose(x); });
+  add_case("permute, large", Shape{3, 50, 2, 70}, [](Value x) { return permute(x, {2, 3, 0, 1}); });
   add_case("slice of the last axis", Shape{6, 9}, [](Value x) { return slice(x, -1, 2, 7); });
   add_case("slice of the first axis", Shape{6, 9}, [](Value x) { return slice(x, 0, 5, 6); });
   add_case("an empty slice", Shape{6, 9}, [](Value x) { return slice(x, 0, 3, 3); });
@@ -42,6 +43,13 @@ OP_CASES(views) {
     const auto parts = split(slice(x, 2, 1, 9), 1, {1, 3});
     return expand(permute(parts[1], {1, 0, 2}), Shape{2, 3, 6, 8});
   });
+
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    auto c = make(fmt::format("perf transpose [1536, 2048] {}", name_of(dtype)), {OpInput::normal(dtype, Shape{1536, 2048})},
+                  [](Graph&, const std::vector<Value>& in) { return std::vector<Value>{transpose(in[0])}; });
+    c.perf = true;
+    cases.push_back(std::move(c));
+  }
 
   const auto refused = [&](const std::string& name, Shape shape, const std::function<Value(Value)>& view, const std::string& error) {
     auto c = make("refuses " + name, {OpInput::normal(DType::F32, shape)},
