@@ -212,6 +212,7 @@ const OpDef& concat_def() {
   static const OpDef def = [] {
     OpDef d = view("concat", infer_concat, vjp_concat);
     d.kind = OpKind::Compute;
+    d.accepts_strides = nullptr;  // devices copy whole rows: strided operands are made contiguous first
     d.cost = cost_concat;
     return d;
   }();
