@@ -143,6 +143,8 @@ void Device::create_device() {
   limits_.int8 = use12.shaderInt8;
   limits_.memory_model = use12.vulkanMemoryModel;
   limits_.preserves_special = floats.shaderSignedZeroInfNanPreserveFloat32;
+  limits_.preserves_subnormal =
+      floats.shaderDenormPreserveFloat32 && floats.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   clamp_limits(limits_, options_.limits);
   if (limits_.max_group_size < kGroupSize)
     throw DeviceError("{} runs workgroups of {}, the kernels need {}", entry_.name, limits_.max_group_size, kGroupSize);

@@ -29,7 +29,8 @@ struct VulkanLimits {
   bool int16 = false;
   bool int8 = false;
   bool memory_model = false;
-  bool preserves_special = false;  // signed zeros, infinities and NaNs of fp32, where a shader asks for it
+  bool preserves_subnormal = false;  // numbers of fp32 below 2⁻¹²⁶, where a shader asks for it
+  bool preserves_special = false;   // signed zeros, infinities and NaNs of fp32, where a shader asks for it
 };
 
 // A compute pipeline: one entry point of a module (Slang calls a lone one "main") with its specialization constants.

@@ -98,7 +98,8 @@ SpirvBuilder::Id SpirvBuilder::begin_function() {
   return function_;
 }
 
-std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size, bool preserve_special) {
+std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size, bool preserve_special, bool preserve_subnormal) {
+  if (preserve_subnormal) capability(4464);  // DenormPreserve
   if (preserve_special) capability(4466);  // SignedZeroInfNanPreserve
   op_void(253, {});  // return
   op_void(56, {});   // end of the function
@@ -117,6 +118,7 @@ std::vector<uint32_t> SpirvBuilder::finish(uint32_t local_size, bool preserve_sp
   put(out, 15, entry);
   put(out, 16, {function_, 17, local_size, 1, 1});
   if (preserve_special) put(out, 16, {function_, 4461, 32});
+  if (preserve_subnormal) put(out, 16, {function_, 4459, 32});
   for (const auto* part : {&decorations_, &globals_, &body_}) out.insert(out.end(), part->begin(), part->end());
   out[3] = next_;
   return out;

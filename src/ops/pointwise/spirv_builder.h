@@ -45,8 +45,8 @@ class SpirvBuilder {
 
   // The module, with entry point "main" and this local size. `entry` is the function's id from begin_function.
   Id begin_function();
-  // `preserve_special`: signed zeros, infinities and NaNs of fp32 are kept (the device must promise it).
-  std::vector<uint32_t> finish(uint32_t local_size, bool preserve_special);
+  // What of fp32 is kept, where the device promises it: signed zeros, infinities and NaNs; subnormal numbers.
+  std::vector<uint32_t> finish(uint32_t local_size, bool preserve_special, bool preserve_subnormal);
 
  private:
   Id fresh() { return next_++; }

@@ -89,7 +89,7 @@ class Writer {
     body(index);
     b_.op_void(249, {end});
     b_.op_void(248, {end});
-    return b_.finish(local_size, limits_.preserves_special);
+    return b_.finish(local_size, limits_.preserves_special, limits_.preserves_subnormal);
   }
 
  private:
