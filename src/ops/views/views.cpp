@@ -211,7 +211,6 @@ const OpDef& expand_def() {
 const OpDef& concat_def() {
   static const OpDef def = [] {
     OpDef d = view("concat", infer_concat, vjp_concat);
-    d.accepts_strides = nullptr;  // kernels copy whole rows
     d.kind = OpKind::Compute;
     d.accepts_strides = nullptr;  // devices copy whole rows: strided operands are made contiguous first
     d.cost = cost_concat;
