@@ -4,7 +4,6 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(simdjson REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(oniguruma REQUIRED IMPORTED_TARGET oniguruma)
@@ -24,8 +23,6 @@ function(find_header_and_library target header library)
   target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
 endfunction()
 
-# Not through oneDNN's own CMake package: it would link OpenCL into us, and differs between 2.x and 3.x.
-find_header_and_library(hierarchos_dnnl oneapi/dnnl/dnnl.hpp dnnl)
 find_header_and_library(hierarchos_hwy hwy/highway.h hwy)
 
 # volk loads Vulkan at run time: no program of ours is linked with the loader, so all start without it. Debian installs
