@@ -25,6 +25,11 @@ SpirvMath::Id SpirvMath::magnitude(Id x) { return b_.op(199, b_.type_u32(), {bit
 SpirvMath::Id SpirvMath::is_nan(Id x) { return b_.op(172, b_.type_bool(), {magnitude(x), b_.u32(0x7F800000)}); }
 SpirvMath::Id SpirvMath::is_finite(Id x) { return b_.op(176, b_.type_bool(), {magnitude(x), b_.u32(0x7F800000)}); }
 
+SpirvMath::Id SpirvMath::is_zero(Id x) { return b_.op(170, b_.type_bool(), {magnitude(x), b_.u32(0)}); }
+SpirvMath::Id SpirvMath::is_negative(Id x) { return b_.op(172, b_.type_bool(), {bits(x), b_.u32(0x80000000)}); }
+SpirvMath::Id SpirvMath::is_tiny(Id x) { return b_.op(176, b_.type_bool(), {magnitude(x), b_.u32(0x00800000)}); }
+SpirvMath::Id SpirvMath::tiny_units(Id x) { return b_.op(112, b_.type_f32(), {magnitude(x)}); }
+
 SpirvMath::Id SpirvMath::copy_sign(Id size, Id sign) {
   const Id s = b_.op(199, b_.type_u32(), {bits(sign), b_.u32(0x80000000)});
   return from_bits(b_.op(197, b_.type_u32(), {magnitude(size), s}));
@@ -54,8 +59,8 @@ SpirvMath::Id SpirvMath::exp(Id x) {
 }
 
 SpirvMath::Id SpirvMath::log(Id x) {
-  const Id small = less(x, num(0x1p-126f));
-  const Id scaled = choose(small, mul(x, num(0x1p23f)), x);
+  const Id tiny = is_tiny(x);
+  const Id scaled = choose(tiny, tiny_units(x), x);
   const Id u = bits(scaled);
   const Id exponent = b_.op(130, b_.type_i32(), {b_.op(124, b_.type_i32(), {b_.op(194, b_.type_u32(), {u, b_.u32(23)})}), b_.i32(126)});
   // m in [0.5, 1), then in [√½, √2).
@@ -63,7 +68,7 @@ SpirvMath::Id SpirvMath::log(Id x) {
   const Id low = less(m, num(0.707106781186547524f));
   Id e = b_.op(111, b_.type_f32(), {exponent});
   e = sub(e, choose(low, num(1), num(0)));
-  e = sub(e, choose(small, num(23), num(0)));
+  e = sub(e, choose(tiny, num(149), num(0)));
   m = choose(low, add(m, m), m);
   const Id f = sub(m, num(1)), z = mul(f, f);
   Id y = poly(f, {7.0376836292E-2f, -1.1514610310E-1f, 1.1676998740E-1f, -1.2420140846E-1f, 1.4249322787E-1f, -1.6668057665E-1f,
@@ -73,8 +78,20 @@ SpirvMath::Id SpirvMath::log(Id x) {
   y = sub(y, mul(num(0.5f), z));
   y = add(add(f, y), mul(e, num(0.693359375f)));
   y = choose(less(num(std::numeric_limits<float>::max()), x), x, y);  // +inf
-  y = choose(b_.op(180, b_.type_bool(), {x, num(0)}), num(-kInf), y);
-  y = choose(less(x, num(0)), num(kNaN), y);
+  y = choose(is_zero(x), num(-kInf), y);
+  y = choose(is_negative(x), num(kNaN), y);
+  return choose(is_nan(x), x, y);
+}
+
+// The root of 2⁻¹⁴⁹·u is that of 2u, times 2⁻⁷⁵.
+SpirvMath::Id SpirvMath::sqrt(Id x, bool reciprocal) {
+  const Id tiny = is_tiny(x), units = tiny_units(x);
+  const Id root = b_.ext(31, b_.type_f32(), {choose(tiny, add(units, units), x)});
+  const Id scale = choose(tiny, num(reciprocal ? 0x1p75f : 0x1p-75f), num(1));
+  Id y = reciprocal ? div(scale, root) : mul(root, scale);
+  if (reciprocal) y = choose(is_zero(x), copy_sign(num(kInf), x), y);
+  else y = choose(is_zero(x), x, y);
+  y = choose(is_negative(x), num(kNaN), y);
   return choose(is_nan(x), x, y);
 }
 
@@ -144,12 +161,12 @@ SpirvMath::Id SpirvMath::emit(const PointwiseInstr& instr, Id a, Id b, Id c, boo
     case PointwiseOp::Abs: return integer ? b_.ext(5, i, {a}) : abs(a);
     case PointwiseOp::Sign: {
       if (integer) return b_.ext(7, i, {a});
-      return choose(less(num(0), a), num(1), choose(less(a, num(0)), num(-1), num(0)));
+      return choose(is_zero(a), num(0), choose(is_nan(a), num(0), copy_sign(num(1), a)));
     }
     case PointwiseOp::Exp: return exp(a);
     case PointwiseOp::Log: return log(a);
-    case PointwiseOp::Sqrt: return choose(less(a, num(0)), num(kNaN), b_.ext(31, f, {a}));
-    case PointwiseOp::Rsqrt: return div(num(1), choose(less(a, num(0)), num(kNaN), b_.ext(31, f, {a})));
+    case PointwiseOp::Sqrt: return sqrt(a, false);
+    case PointwiseOp::Rsqrt: return sqrt(a, true);
     case PointwiseOp::Recip: return div(num(1), a);
     case PointwiseOp::Square: return integer ? b_.op(132, i, {a, a}) : mul(a, a);
     case PointwiseOp::Tanh: return tanh(a);

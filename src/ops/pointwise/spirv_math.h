@@ -32,10 +32,16 @@ class SpirvMath {
   Id is_nan(Id x);
   Id is_finite(Id x);
   Id abs(Id x) { return from_bits(magnitude(x)); }
+  // Asked by bits, since a driver may take subnormal numbers for zeros in arithmetic and comparisons.
+  Id is_zero(Id x);
+  Id is_negative(Id x);  // true for a NaN with the sign bit as well, false for -0
+  Id is_tiny(Id x);      // zero or subnormal
+  Id tiny_units(Id x);   // |x|·2¹⁴⁹ of such, a normal number or zero
   Id copy_sign(Id size, Id sign);
   Id poly(Id x, std::initializer_list<float> coefficients);  // highest power first
   Id exp(Id x);
   Id log(Id x);
+  Id sqrt(Id x, bool reciprocal);
   Id tanh(Id x);
   Id erf(Id x);
   Id sincos(Id x, bool cosine);
