@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/os/file.h"
-#include "formats/gguf_llama.h"
 #include "formats/shown.h"
 
 namespace hierarchos::formats {
@@ -48,7 +47,7 @@ void Package::open_folder() {
 void Package::add_shard(const std::filesystem::path& path) {
   const auto shard = SafetensorsFile::open(path);
   for (const auto& [name, entry] : shard->entries())
-    if (auto [at, fresh] = tensors_.emplace(name, Source{shard, name, 0}); !fresh)
+    if (auto [at, fresh] = tensors_.emplace(name, Source{shard, {.name = name}}); !fresh)
       throw DataError("{}: tensor {} is in {} too", shard->where(), shown(name), at->second.file->where());
 }
 
@@ -85,8 +84,7 @@ void Package::open_gguf() {
   GgufModel model = gguf_model(*gguf_);
   config_ = std::move(model.config);
   generation_config_ = std::move(model.generation_config);
-  for (auto& [name, tensor] : model.tensors)
-    tensors_.emplace(name, Source{nullptr, std::move(tensor.name), tensor.rotated_heads});
+  for (auto& [name, tensor] : model.tensors) tensors_.emplace(name, Source{nullptr, std::move(tensor)});
 }
 
 std::vector<std::string> Package::names() const {
@@ -102,22 +100,24 @@ const Package::Source& Package::source(const std::string& name) const {
   return found->second;
 }
 
-Package::TensorInfo Package::info(const std::string& name) const {
+TensorInfo Package::info(const std::string& name) const {
   const Source& s = source(name);
+  if (!s.file) {
+    gguf_->tensor(s.tensor.name);  // refuses types that are not read
+    return published_info(gguf_->entries().at(s.tensor.name), s.tensor);
+  }
   // Tensors of safetensors files that happen to lie unaligned are copied here; none that we or the reference write do.
-  const HostTensor tensor = s.file ? s.file->tensor(s.name) : gguf_->tensor(s.name);
+  const HostTensor tensor = s.file->tensor(s.tensor.name);
   return {tensor.dtype(), tensor.storage(), tensor.shape()};
 }
 
 HostTensor Package::tensor(const std::string& name) const {
   const Source& s = source(name);
-  if (s.file) return s.file->tensor(s.name);
-  const HostTensor tensor = gguf_->tensor(s.name);
-  if (s.rotated_heads == 0) return tensor;
+  if (s.file) return s.file->tensor(s.tensor.name);
   try {
-    return undo_rotation_order(tensor, s.rotated_heads);
+    return as_published(gguf_->tensor(s.tensor.name), s.tensor);
   } catch (const DataError& e) {
-    throw DataError("{}: tensor {}: {}", where_, s.name, e.what());
+    throw DataError("{}: tensor {}: {}", where_, s.tensor.name, e.what());
   }
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/gguf.h"
+#include "formats/gguf_model.h"
 #include "formats/safetensors.h"
 
 namespace hierarchos::formats {
@@ -23,14 +23,9 @@ class Package {
   const nlohmann::json& generation_config() const { return generation_config_; }  // null when there is none
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
-  // Blocks stay as they are in the file: dequantized() of quant/ decodes them. Refers to the mapped file, except the q
-  // and k of GGUF files, whose rows are put into Hugging Face's order.
+  // Blocks stay as they are in the file: dequantized() of quant/ decodes them. Refers to the mapped file, except those
+  // tensors of GGUF files whose elements are put into Hugging Face's order.
   HostTensor tensor(const std::string& name) const;
-  struct TensorInfo {
-    DType dtype;
-    Storage storage;
-    Shape shape;
-  };
   TensorInfo info(const std::string& name) const;  // reads no values; throws as tensor() does
 
   const std::string& where() const { return where_; }
@@ -40,8 +35,7 @@ class Package {
  private:
   struct Source {
     std::shared_ptr<const SafetensorsFile> file;  // null: the GGUF file
-    std::string name;                             // in the file
-    int64_t rotated_heads = 0;                    // as in GgufModel
+    GgufTensor tensor;                            // its name in the file, and what to do
   };
   void open_folder();
   void open_gguf();

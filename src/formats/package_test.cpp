@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "base/os/file.h"
-#include "formats/gguf_llama.h"
+#include "formats/gguf_model.h"
 #include "formats/testing/gguf_builder.h"
 #include "quant/blocks.h"
 
@@ -104,7 +104,13 @@ TEST_F(PackageFolder, WhatIsMissing) {
   expect_error<DataError>([&] { open(); }, "config.json");
 }
 
-// Two layers, hidden 64, 2 heads of 32, one key-value head.
+std::string values(size_t count, float first = 0) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += Builder::raw(first + static_cast<float>(i));
+  return out;
+}
+
+// Two layers, hidden 64, 2 heads of 32, one key-value head, 3 tokens.
 Builder llama() {
   Builder b;
   b.pair("general.architecture", "llama").pair("llama.block_count", 2u).pair("llama.context_length", 512u);
@@ -113,12 +119,8 @@ Builder llama() {
   b.pair("llama.rope.freq_base", 50000.0f)
       .pair("tokenizer.ggml.bos_token_id", 1u)
       .pair("tokenizer.ggml.eos_token_id", 2u);
+  b.tensor("token_embd.weight", {64, 3}, 0, values(192));
   return b;
-}
-std::string values(size_t count, float first = 0) {
-  std::string out;
-  for (size_t i = 0; i < count; ++i) out += Builder::raw(first + static_cast<float>(i));
-  return out;
 }
 
 class GgufPackage : public ::testing::Test {
@@ -132,7 +134,7 @@ class GgufPackage : public ::testing::Test {
 
 TEST_F(GgufPackage, ConfigurationAndNames) {
   Builder b = llama();
-  b.tensor("token_embd.weight", {64, 3}, 0, values(192)).tensor("output_norm.weight", {64}, 0, values(64));
+  b.tensor("output_norm.weight", {64}, 0, values(64));
   b.tensor("blk.1.ffn_down.weight", {96, 64}, 0, values(64 * 96))
       .tensor("blk.0.attn_norm.weight", {64}, 0, values(64, 7));
   const auto p = open(b);
@@ -152,6 +154,8 @@ TEST_F(GgufPackage, ConfigurationAndNames) {
                                    {"bos_token_id", 1},
                                    {"eos_token_id", 2},
                                    {"pad_token_id", nullptr},
+                                   {"attention_bias", false},
+                                   {"mlp_bias", false},
                                    {"tie_word_embeddings", true}};
   EXPECT_EQ(p->config(), expected);
   EXPECT_TRUE(p->generation_config().is_null());
@@ -216,13 +220,16 @@ TEST_F(GgufPackage, RowsOfQueriesAndKeysAreInOrder) {
 
 TEST_F(GgufPackage, WhatIsNotHonoured) {
   Builder other;
-  other.pair("general.architecture", "qwen3");
-  expect_error<UnsupportedError>([&] { open(other); }, "\"qwen3\"");
+  other.pair("general.architecture", "mpt");
+  expect_error<UnsupportedError>([&] { open(other); }, "\"mpt\"");
   expect_error<DataError>([&] { open(Builder()); }, "general.architecture");
-  expect_error<UnsupportedError>([&] { open(llama().pair("llama.expert_count", 8u)); }, "llama.expert_count");
+  expect_error<UnsupportedError>([&] { open(llama().pair("llama.expert_group_count", 8u)); },
+                                 "llama.expert_group_count");
   expect_error<UnsupportedError>([&] { open(llama().pair("llama.rope.dimension_count", 16u)); },
                                  "rope.dimension_count");
   expect_error<UnsupportedError>([&] { open(llama().pair("llama.attention.value_length", 16u)); }, "value_length");
+  expect_error<DataError>([&] { open(llama().pair("llama.vocab_size", 4u)); }, "vocab_size is 4");
+  expect_error<UnsupportedError>([&] { open(llama().pair("split.count", 3u)); }, "--merge");
   expect_error<UnsupportedError>([&] { open(llama().tensor("blk.0.odd.weight", {1}, 0, values(1))); },
                                  "blk.0.odd.weight");
   expect_error<UnsupportedError>([&] { open(llama().tensor("blk.0", {1}, 0, values(1))); }, "blk.0");
@@ -235,6 +242,8 @@ TEST_F(GgufPackage, WhatIsNotHonoured) {
 TEST_F(GgufPackage, RopeScaling) {
   const auto linear = open(llama().pair("llama.rope.scaling.type", "linear").pair("llama.rope.scaling.factor", 4.0f));
   EXPECT_EQ(linear->config()["rope_scaling"], (nlohmann::json{{"rope_type", "linear"}, {"factor", 4.0}}));
+  const auto untyped = open(llama().pair("llama.rope.scaling.factor", 4.0f));  // llama.cpp's default type is linear
+  EXPECT_EQ(untyped->config()["rope_scaling"], linear->config()["rope_scaling"]);
   const auto yarn = open(llama()
                              .pair("llama.rope.scaling.type", "yarn")
                              .pair("llama.rope.scaling.factor", 4.0f)
@@ -255,7 +264,7 @@ TEST_F(GgufPackage, RopeScaling) {
                                                               {"low_freq_factor", 1.0},
                                                               {"high_freq_factor", 4.0},
                                                               {"original_max_position_embeddings", 8192}}));
-  EXPECT_TRUE(llama3->names().empty());
+  EXPECT_EQ(llama3->names(), std::vector<std::string>{"model.embed_tokens.weight"});
   expect_error<UnsupportedError>([&] { open(llama().tensor("rope_freqs.weight", {16}, 0, values(16, 1))); },
                                  "rope_freqs.weight");
   expect_error<UnsupportedError>([&] { open(llama().tensor("rope_freqs.weight", {8}, 0, values(8, 1))); },

@@ -72,7 +72,7 @@ class Autodiff {
         input_grads = pull_control(forward, n, on, grads, get);
       else
         input_grads = pull_node(forward.nodes[n], on, grads, get);
-      const Node& node = forward.nodes[n];
+      const Node node = forward.nodes[n];  // sums of gradients append nodes, which may move the original
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId v = node.inputs[i];
         if (!on[v] || !input_grads[i]) continue;

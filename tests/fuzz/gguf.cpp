@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "formats/gguf.h"
-#include "formats/gguf_llama.h"
+#include "formats/gguf_model.h"
 #include "tokenizer/tokenizer.h"
 
 using namespace hierarchos;
@@ -46,8 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const formats::GgufModel model = formats::gguf_model(*file);
       for (const auto& pair : model.tensors) {
         const auto& tensor = pair.second;
-        if (tensor.rotated_heads != 0)
-          unless_refused([&] { formats::undo_rotation_order(file->tensor(tensor.name), tensor.rotated_heads); });
+        unless_refused([&] { formats::as_published(file->tensor(tensor.name), tensor); });
       }
     });
     unless_refused([&] {
