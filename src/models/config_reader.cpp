@@ -108,13 +108,13 @@ std::optional<std::vector<double>> ConfigReader::numbers(Keys keys) {
   return result;
 }
 
-int64_t ConfigReader::size(Keys keys, std::optional<int64_t> fallback) {
+int64_t ConfigReader::size(Keys keys, std::optional<int64_t> fallback, int64_t most) {
   const std::string_view name = *keys.begin();
   std::optional<int64_t> value = integer(keys);
   if (!value) value = fallback;
   if (!value) fail(name, "is missing");
-  if (*value < 1 || *value > std::numeric_limits<int32_t>::max())
-    fail(name, fmt::format("must be at least 1 and below 2^31, not {}", *value));
+  if (*value < 1) fail(name, fmt::format("must be at least 1, not {}", *value));
+  if (*value > most) fail(name, fmt::format("is {}; at most {} are honoured", *value, most));
   return *value;
 }
 
@@ -136,9 +136,35 @@ void ConfigReader::harmless_everywhere() {
             "architectures", "tokenizer_class", "_commit_hash", "transformers.js_config", "unsloth_version",
             "unsloth_fixed", "model_max_length", "max_sequence_length", "max_seq_len"});
   // How it runs, trains or reports; not what it computes in evaluation.
-  harmless({"use_cache", "output_*", "return_dict*", "torchscript", "use_bfloat16", "initializer_range", "*_dropout",
-            "*_pdrop", "dropout", "gradient_checkpointing", "chunk_size_feed_forward", "attn_implementation",
-            "_attn_implementation*", "_flash_attn_2_enabled", "use_flash_attention*"});
+  harmless({"use_cache",
+            "output_attentions",
+            "output_hidden_states",
+            "output_scores",
+            "output_past",
+            "return_dict",
+            "return_dict_in_generate",
+            "torchscript",
+            "use_bfloat16",
+            "initializer_range",
+            "attention_dropout",
+            "hidden_dropout",
+            "activation_dropout",
+            "embedding_dropout",
+            "attn_dropout",
+            "ffn_dropout",
+            "mlp_dropout",
+            "resid_dropout",
+            "residual_dropout",
+            "attn_pdrop",
+            "embd_pdrop",
+            "resid_pdrop",
+            "dropout",
+            "gradient_checkpointing",
+            "chunk_size_feed_forward",
+            "attn_implementation",
+            "_attn_implementation*",
+            "_flash_attn_2_enabled",
+            "use_flash_attention*"});
   // Heads other than the language model's.
   harmless({"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params",
             "summary_*", "classifier_dropout"});

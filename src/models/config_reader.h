@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,8 +33,9 @@ class ConfigReader {
   double number(std::string_view key, double fallback) { return number({key}).value_or(fallback); }
   bool flag(std::string_view key, bool fallback) { return flag({key}).value_or(fallback); }
   std::string text(std::string_view key, std::string fallback) { return text({key}).value_or(std::move(fallback)); }
-  // An integer that must be at least 1 (and below 2³¹): sizes and counts.
-  int64_t size(Keys keys, std::optional<int64_t> fallback = std::nullopt);
+  // An integer from 1 to `most`: sizes and counts.
+  int64_t size(Keys keys, std::optional<int64_t> fallback = std::nullopt,
+               int64_t most = std::numeric_limits<int32_t>::max());
   // The value itself; null when absent. Marks it used.
   const nlohmann::json* find(std::string_view key);
   bool has(std::string_view key) const;  // present and not null; does not mark

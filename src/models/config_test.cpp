@@ -180,5 +180,25 @@ TEST(Config, Gpt2Spellings) {
   expect_error<UnsupportedError>(config, "add_cross_attention");
 }
 
+TEST(Config, KeysThatLookHarmless) {
+  for (const char* key : {"output_multiplier", "output_scale", "foo_dropout", "return_dicts"})
+    EXPECT_THROW(describe({{"model_type", "llama"}, {key, 2.0}}), UnsupportedError) << key;
+  EXPECT_NO_THROW(describe({{"model_type", "llama"}, {"output_attentions", false}, {"attention_dropout", 0.1}}));
+}
+
+TEST(Config, ClassesOfOtherHeads) {
+  for (const nlohmann::json& bad :
+       {nlohmann::json("LlamaForSequenceClassification"), nlohmann::json("LlamaForRewardModel"),
+        nlohmann::json::array({"LlamaForCausalLM", "LlamaForTokenClassification"})})
+    EXPECT_THROW(describe({{"model_type", "llama"}, {"architectures", bad}}), UnsupportedError) << bad;
+  EXPECT_THROW(describe({{"model_type", "llama"}, {"architectures", 1}}), DataError);
+  for (const char* good : {"LlamaForCausalLM", "LlamaModel", "GPT2LMHeadModel"})
+    EXPECT_NO_THROW(describe({{"model_type", "llama"}, {"architectures", {good}}})) << good;
+}
+
+TEST(Config, LayersAreCountedBeforeTheyAreMade) {
+  EXPECT_THROW(describe({{"model_type", "llama"}, {"num_hidden_layers", 2147483647}}), DataError);
+}
+
 }  // namespace
 }  // namespace hierarchos::models

@@ -27,6 +27,8 @@ struct TensorNames {
   std::string gate, up, down;   // gate: empty where the MLP is not gated
 };
 
+inline constexpr int64_t kMostLayers = 10000;
+
 struct Description {
   std::string model_type;
   int64_t vocab_size = 0, hidden_size = 0, layers = 0, intermediate_size = 0;

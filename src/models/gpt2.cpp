@@ -8,7 +8,7 @@ namespace hierarchos::models {
 void describe_gpt2(ConfigReader& config, Description& d) {
   d.vocab_size = config.size({"vocab_size"}, 50257);
   d.hidden_size = config.size({"n_embd", "hidden_size"}, 768);
-  d.layers = config.size({"n_layer", "num_hidden_layers"}, 12);
+  d.layers = config.size({"n_layer", "num_hidden_layers"}, 12, kMostLayers);
   d.heads = d.kv_heads = config.size({"n_head", "num_attention_heads"}, 12);
   if (d.hidden_size % d.heads != 0)
     config.fail("n_embd", fmt::format("({}) must be a multiple of n_head ({})", d.hidden_size, d.heads));

@@ -9,7 +9,7 @@ namespace hierarchos::models {
 void describe_llama(ConfigReader& config, Description& d) {
   d.vocab_size = config.size({"vocab_size"}, 32000);
   d.hidden_size = config.size({"hidden_size"}, 4096);
-  d.layers = config.size({"num_hidden_layers"}, 32);
+  d.layers = config.size({"num_hidden_layers"}, 32, kMostLayers);
   d.intermediate_size = config.size({"intermediate_size"}, 11008);
   d.heads = config.size({"num_attention_heads"}, 32);
   d.kv_heads = config.size({"num_key_value_heads"}, d.heads);

@@ -25,14 +25,16 @@ namespace {
 // Classes with another head than the language model's compute something else from the same description.
 void check_architectures(ConfigReader& reader) {
   const nlohmann::json* architectures = reader.find("architectures");
-  if (!architectures || !architectures->is_array()) return;
-  for (const nlohmann::json& entry : *architectures) {
-    if (!entry.is_string()) continue;
-    const std::string name = entry.get<std::string>();
-    for (const char* head :
-         {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
-      if (name.ends_with(head))
-        reader.unsupported("architectures", fmt::format("names {}, whose head is not a language model's", name));
+  if (!architectures) return;
+  const auto language_model = [](const std::string& name) {
+    for (const char* end : {"ForCausalLM", "LMHeadModel", "Model"})
+      if (name.ends_with(end) && !name.ends_with("RewardModel")) return true;
+    return false;
+  };
+  for (const nlohmann::json& entry : architectures->is_array() ? *architectures : nlohmann::json{*architectures}) {
+    if (!entry.is_string()) reader.fail("architectures", "must be a list of class names");
+    if (!language_model(entry.get<std::string>()))
+      reader.unsupported("architectures", fmt::format("names {}, whose head is not a language model's", entry.dump()));
   }
 }
 
@@ -48,7 +50,6 @@ void check(const ConfigReader& reader, const Description& d) {
                             {"hidden_size", d.hidden_size}})
     if (size > kLimit / d.hidden_size)
       reader.fail(what, fmt::format("gives a matrix of {} × {} elements", size, d.hidden_size));
-  if (d.layers > 10000) reader.fail("num_hidden_layers", fmt::format("is {}; at most 10000 are honoured", d.layers));
 }
 
 }  // namespace

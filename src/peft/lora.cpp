@@ -7,6 +7,7 @@
 #include "base/os/file.h"
 #include "base/rng.h"
 #include "formats/safetensors.h"
+#include "formats/shown.h"
 #include "models/config_reader.h"
 
 namespace hierarchos::peft {
@@ -41,6 +42,7 @@ std::function<std::optional<models::LoraSpec>(const std::string&, int64_t, int64
 
 LoraConfig read_config(const nlohmann::json& json, const std::string& where) {
   models::ConfigReader reader(json, where);
+  if (!reader.has("peft_type")) reader.fail("peft_type", "is missing; this is no adapter_config.json of PEFT");
   reader.only("peft_type", "LORA", "only LoRA adapters are implemented");
   LoraConfig config;
   config.rank = reader.size({"r"}, 8);
@@ -61,8 +63,18 @@ LoraConfig read_config(const nlohmann::json& json, const std::string& where) {
   for (const char* key : {"rank_pattern", "alpha_pattern"}) reader.only(key, none, "it is not implemented");
   reader.only("target_parameters", empty, "it is not implemented");
   // The weights of a finished adapter do not depend on how it began, was trained or was stored.
-  reader.harmless({"task_type", "inference_mode", "init_lora_weights", "lora_dropout", "fan_in_fan_out", "peft_version",
-                   "revision", "auto_mapping", "megatron_core", "loftq_config", "qalora_group_size"});
+  if (const nlohmann::json* init = reader.find("init_lora_weights"); init && init->is_string()) {
+    const auto how = init->get<std::string>();
+    if (how != "gaussian" && how != "orthogonal" && how != "eva" && how != "lora_ga")
+      reader.unsupported(
+          "init_lora_weights",
+          fmt::format("is {}: such adapters belong to base weights that PEFT changes when it loads them; "
+                      "convert the adapter to an ordinary LoRA (save_pretrained with "
+                      "path_initial_model_for_weight_conversion)",
+                      formats::shown(how)));
+  }
+  reader.harmless({"task_type", "inference_mode", "lora_dropout", "fan_in_fan_out", "peft_version", "revision",
+                   "auto_mapping", "megatron_core", "loftq_config", "qalora_group_size"});
   reader.finish();
   return config;
 }

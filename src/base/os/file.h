@@ -40,7 +40,7 @@ bool file_exists(const std::filesystem::path& path);
 
 // Writes a file so that, whatever happens (a crash, a full disk, no power), its path holds either what was there before or
 // all of the new content: a temporary file in the same folder, flushed to the disk, then renamed, then the folder
-// flushed. A link is replaced, not followed.
+// flushed. A link is followed; a device or pipe is a UserError, since it would be replaced.
 class AtomicFileWriter {
  public:
   explicit AtomicFileWriter(std::filesystem::path path);

@@ -101,6 +101,22 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+namespace {
+
+// Where a link leads, also to a file that is not there yet; at most as far as the system would follow.
+std::filesystem::path followed(std::filesystem::path path) {
+  std::error_code error;
+  for (int hops = 0; std::filesystem::is_symlink(path, error); ++hops) {
+    if (hops == 40) fail("write", path, ELOOP);
+    const std::filesystem::path to = std::filesystem::read_symlink(path, error);
+    if (error) fail("write", path, error.value());
+    path = path.parent_path() / to;  // `to` alone if it is absolute
+  }
+  return path;
+}
+
+}  // namespace
+
 struct AtomicFileWriter::Impl {
   static constexpr size_t kBuffer = 256 << 10;
 
@@ -112,7 +128,7 @@ struct AtomicFileWriter::Impl {
   bool committed = false;
 
   explicit Impl(std::filesystem::path target)
-      : path(std::move(target)), folder(path.has_parent_path() ? path.parent_path() : "."), file(create()) {
+      : path(followed(std::move(target))), folder(path.has_parent_path() ? path.parent_path() : "."), file(create()) {
     buffer.reserve(kBuffer);
   }
 
@@ -124,6 +140,8 @@ struct AtomicFileWriter::Impl {
     if (!path.has_filename()) throw UserError("cannot write '{}': it names no file", path.string());
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) fail("write", path, EISDIR);
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+      throw UserError("cannot write '{}': it is a device or pipe, not a file", path.string());
     static std::atomic<unsigned> counter{0};
     for (;;) {
       // Names of files are limited to 255 bytes; a part of the name tells a person what the file was.

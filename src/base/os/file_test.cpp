@@ -82,6 +82,22 @@ TEST(File, WithoutCommitNothingChanges) {
   EXPECT_EQ(files_in(folder.path()), 1u);
 }
 
+TEST(File, LinksAreFollowedAndDevicesStay) {
+  const TemporaryDirectory folder;
+  fs::create_directory(folder.path() / "far");
+  fs::create_symlink("far/target", folder.path() / "near");
+  fs::create_symlink("near", folder.path() / "nearer");
+  write_file_atomic(folder.path() / "nearer", "first");  // the target is not there yet
+  write_file_atomic(folder.path() / "near", "second");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "near"));
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "nearer"));
+  EXPECT_EQ(read_text_file(folder.path() / "far/target"), "second");
+  fs::create_symlink("loop", folder.path() / "loop");
+  EXPECT_THROW(write_file_atomic(folder.path() / "loop", "x"), UserError);
+  EXPECT_THROW(write_file_atomic("/dev/null", "x"), UserError);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
 // The process's umask decides who may read it, as for any other file.
 TEST(File, HasOrdinaryPermissions) {
   const TemporaryDirectory folder;
