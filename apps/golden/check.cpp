@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "generate/beam.h"
-#include "generate/greedy.h"
+#include "generate/generator.h"
 #include "subject.h"
 #include "train/trainer.h"
 
@@ -135,6 +135,7 @@ std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesyst
       auto beam_store = std::make_shared<Storehouse>(backend);
       models::upload_parameters(model, *beam_store);
       settings.num_beams = decoder_options.sequences = 3;
+      decoder_options.branching = true;
       generate::Decoder decoder(description, beam_store, decoder_options);
       checks.push_back(check_ids("beam ids", generate::beam_search(decoder, g.prompt, settings), g.beam3));
     }

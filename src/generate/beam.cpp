@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "generate/processors.h"
+
 namespace hierarchos::generate {
 namespace {
 
@@ -47,9 +49,17 @@ std::vector<size_t> top(std::span<const double> scores, size_t count) {
 
 std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prompt, const GenerationSettings& s) {
   const auto width = static_cast<size_t>(s.num_beams);
+  check_settings(s);
   if (prompt.empty()) throw UserError("the prompt is empty");
   const auto prompt_length = static_cast<int64_t>(prompt.size());
-  const int64_t max_length = prompt_length + s.max_new_tokens;
+  const int64_t max_length = prompt_length + most_new_tokens(s, prompt_length);
+  if (!decoder.branching() || decoder.sequences() < s.num_beams)
+    throw UserError("{} beams need a decoder that branches, with as many sequences", s.num_beams);
+  if (max_length > decoder.context())
+    throw UserError(
+        "the prompt of {} tokens and {} new ones do not fit the context of {}: shorten the prompt, or ask for fewer "
+        "tokens or a larger context",
+        prompt_length, max_length - prompt_length, decoder.context());
   const auto vocab = static_cast<size_t>(decoder.description().vocab_size);
   const bool stop_when_full = s.early_stopping == EarlyStopping::Yes;
   // Enough candidates that `width` of them go on even when all of the best end.
@@ -67,9 +77,14 @@ std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prom
   std::iota(shared.begin(), shared.end(), 0);
   decoder.set_history(0, shared);
   std::vector<Decoder::Token> tokens;
-  for (size_t i = 0; i < prompt.size(); ++i)
-    tokens.push_back({prompt[i], static_cast<int32_t>(i), 0, static_cast<int32_t>(i)});
-  decoder.read(tokens, 1);
+  for (int64_t at = 0; at < prompt_length;) {
+    tokens.clear();
+    for (const int64_t end = at + decoder.call_tokens(prompt_length - at); at < end; ++at) {
+      const auto i = static_cast<int32_t>(at);
+      tokens.push_back({prompt[static_cast<size_t>(at)], i, 0, i});
+    }
+    decoder.read(tokens, 1);
+  }
   for (Beam& beam : running) beam.slots = shared;
   std::vector<float> first = decoder.logits(), logits;
   for (size_t b = 0; b < width; ++b) logits.insert(logits.end(), first.begin(), first.end());
@@ -81,6 +96,7 @@ std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prom
       const std::span<double> row = std::span(scores).subspan(b * vocab, vocab);
       log_softmax(row);
       process_scores(s, running[b].ids, prompt_length, max_length, row);
+      if (s.renormalize_logits) log_softmax(row);
       for (double& v : row) v += running[b].score;
     }
     struct Candidate {

@@ -9,7 +9,7 @@
 
 namespace hierarchos::generate {
 
-// The best sequence, prompt included. The decoder must have room for settings.num_beams sequences (at least 2). Beams
+// The best sequence, prompt included. The decoder must branch and have room for settings.num_beams sequences. Beams
 // share the cache of their common history: each is a list of slots.
 std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prompt, const GenerationSettings& settings);
 

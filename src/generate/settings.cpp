@@ -1,30 +1,32 @@
 #include "generate/settings.h"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
-#include <set>
 
 #include "models/config_reader.h"
 
 namespace hierarchos::generate {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr const char* kFile = "generation_config.json";
+
+std::vector<int32_t> ids_from(models::ConfigReader& reader, std::string_view key, const nlohmann::json& value) {
+  std::vector<int32_t> ids;
+  const auto add = [&](const nlohmann::json& id) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > std::numeric_limits<int32_t>::max())
+      reader.fail(key, "must be a token id or a list of token ids, not " + id.dump());
+    ids.push_back(id.get<int32_t>());
+  };
+  if (value.is_array())
+    for (const nlohmann::json& id : value) add(id);
+  else
+    add(value);
+  return ids;
+}
 
 std::vector<int32_t> ids_of(models::ConfigReader& reader, std::string_view key) {
   const nlohmann::json* value = reader.find(key);
-  std::vector<int32_t> ids;
-  if (!value) return ids;
-  auto add = [&](const nlohmann::json& id) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > std::numeric_limits<int32_t>::max())
-      reader.fail(key, "must be a token id or a list of token ids, not " + value->dump());
-    ids.push_back(id.get<int32_t>());
-  };
-  if (value->is_array())
-    for (const nlohmann::json& id : *value) add(id);
-  else
-    add(*value);
-  return ids;
+  return value ? ids_from(reader, key, *value) : std::vector<int32_t>();
 }
 
 std::optional<int32_t> id_of(models::ConfigReader& reader, std::string_view key) {
@@ -33,38 +35,44 @@ std::optional<int32_t> id_of(models::ConfigReader& reader, std::string_view key)
   return ids.empty() ? std::nullopt : std::optional(ids[0]);
 }
 
-void ban(std::span<double> scores, int32_t id) {
-  if (id >= 0 && static_cast<size_t>(id) < scores.size()) scores[static_cast<size_t>(id)] = kNever;
+void read_lists(models::ConfigReader& reader, GenerationSettings& s) {
+  if (const nlohmann::json* words = reader.find("bad_words_ids")) {
+    if (!words->is_array()) reader.fail("bad_words_ids", "must be a list of lists of token ids");
+    for (const nlohmann::json& word : *words) {
+      if (!word.is_array() || word.empty()) reader.fail("bad_words_ids", "must be a list of lists of token ids");
+      s.bad_words_ids.push_back(ids_from(reader, "bad_words_ids", word));
+    }
+  }
+  if (const nlohmann::json* list = reader.find("sequence_bias")) {
+    const char* form = "must be a list of pairs of a list of token ids and a number";
+    if (!list->is_array()) reader.fail("sequence_bias", form);
+    for (const nlohmann::json& pair : *list) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_array() || pair[0].empty() || !pair[1].is_number())
+        reader.fail("sequence_bias", form);
+      s.sequence_bias.push_back({ids_from(reader, "sequence_bias", pair[0]), pair[1].get<double>()});
+    }
+  }
+  if (const nlohmann::json* decay = reader.find("exponential_decay_length_penalty")) {
+    if (!decay->is_array() || decay->size() != 2 || !(*decay)[0].is_number_integer() || !(*decay)[1].is_number())
+      reader.fail("exponential_decay_length_penalty", "must be a pair of a number of tokens and a factor");
+    s.exponential_decay_length_penalty = {(*decay)[0].get<int64_t>(), (*decay)[1].get<double>()};
+  }
+  if (const nlohmann::json* strings = reader.find("stop_strings")) {
+    const auto add = [&](const nlohmann::json& text) {
+      if (!text.is_string() || text.get<std::string>().empty())
+        reader.fail("stop_strings", "must be a string or a list of strings that are not empty");
+      s.stop_strings.push_back(text.get<std::string>());
+    };
+    if (strings->is_array())
+      for (const nlohmann::json& text : *strings) add(text);
+    else
+      add(*strings);
+  }
 }
 
-void force(std::span<double> scores, std::span<const int32_t> ids) {
-  std::fill(scores.begin(), scores.end(), kNever);
-  for (int32_t id : ids)
-    if (static_cast<size_t>(id) < scores.size()) scores[static_cast<size_t>(id)] = 0;
-}
-
-bool ends_with(std::span<const int32_t> history, std::span<const int32_t> tail) {
-  return history.size() >= tail.size() &&
-         std::equal(tail.begin(), tail.end(), history.end() - static_cast<std::ptrdiff_t>(tail.size()));
-}
-
-}  // namespace
-
-GenerationSettings read_generation_settings(const nlohmann::json& generation, const nlohmann::json& config) {
-  GenerationSettings s;
-  const bool own = generation.is_object();
-  models::ConfigReader reader(own ? generation : config, own ? "generation_config.json" : "config.json");
-  s.eos_token_ids = ids_of(reader, "eos_token_id");
-  s.bos_token_id = id_of(reader, "bos_token_id");
-  // -1 stands for none in old files.
-  const nlohmann::json* pad = reader.find("pad_token_id");
-  if (pad && !(pad->is_number_integer() && pad->get<int64_t>() < 0)) s.pad_token_id = id_of(reader, "pad_token_id");
-  if (!own) return s;
-
-  s.max_new_tokens = reader.integer("max_new_tokens", 20);
-  s.min_new_tokens = reader.integer("min_new_tokens", 0);
-  s.min_length = reader.integer("min_length", 0);
+void read_search(models::ConfigReader& reader, GenerationSettings& s) {
   s.num_beams = reader.size({"num_beams"}, 1);
+  s.num_return_sequences = reader.size({"num_return_sequences"}, 1);
   s.length_penalty = reader.number("length_penalty", 1.0);
   if (const nlohmann::json* early = reader.find("early_stopping")) {
     if (early->is_boolean())
@@ -74,93 +82,151 @@ GenerationSettings read_generation_settings(const nlohmann::json& generation, co
     else
       reader.fail("early_stopping", "must be true, false or \"never\", not " + early->dump());
   }
+  s.do_sample = reader.flag("do_sample", false);
+  s.temperature = reader.number("temperature", 1.0);
+  s.top_k = reader.integer("top_k", 50);
+  s.top_p = reader.number("top_p", 1.0);
+  s.min_p = reader.number("min_p", 0.0);
+  s.typical_p = reader.number("typical_p", 1.0);
+  s.epsilon_cutoff = reader.number("epsilon_cutoff", 0.0);
+  s.eta_cutoff = reader.number("eta_cutoff", 0.0);
+}
+
+void read_scores(models::ConfigReader& reader, GenerationSettings& s) {
   s.repetition_penalty = reader.number("repetition_penalty", 1.0);
-  if (!(s.repetition_penalty > 0)) reader.fail("repetition_penalty", "must be positive");
   s.no_repeat_ngram_size = reader.integer("no_repeat_ngram_size", 0);
-  if (const nlohmann::json* words = reader.find("bad_words_ids")) {
-    if (!words->is_array()) reader.fail("bad_words_ids", "must be a list of lists of token ids");
-    for (const nlohmann::json& word : *words) {
-      if (!word.is_array() || word.empty()) reader.fail("bad_words_ids", "must be a list of lists of token ids");
-      std::vector<int32_t> ids;
-      for (const nlohmann::json& id : word) {
-        if (!id.is_number_integer()) reader.fail("bad_words_ids", "must be a list of lists of token ids");
-        ids.push_back(id.get<int32_t>());
-      }
-      s.bad_words_ids.push_back(std::move(ids));
-    }
-  }
   s.forced_bos_token_id = id_of(reader, "forced_bos_token_id");
   s.forced_eos_token_ids = ids_of(reader, "forced_eos_token_id");
   s.suppress_tokens = ids_of(reader, "suppress_tokens");
   s.begin_suppress_tokens = ids_of(reader, "begin_suppress_tokens");
+  s.remove_invalid_values = reader.flag("remove_invalid_values", false);
+  s.renormalize_logits = reader.flag("renormalize_logits", false);
+}
 
-  // Sampling is chosen by the caller; these only matter to it.
-  reader.harmless(
-      {"do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h"});
+void refuse_the_rest(models::ConfigReader& reader) {
+  for (const char* key : {"top_h", "watermarking_config", "dola_layers", "constraints", "force_words_ids"})
+    if (reader.has(key)) reader.unsupported(key, "is not implemented; remove it");
+  reader.only("num_beam_groups", 1, "remove it to use plain beams");
+  reader.only("diversity_penalty", 0.0, "remove it to use plain beams");
+  reader.only("penalty_alpha", 0.0, "contrastive search is not implemented; remove it");
+  reader.only("guidance_scale", 1.0, "remove it");
+  reader.only("token_healing", false, "remove it");
+  reader.only("encoder_repetition_penalty", 1.0, "remove it");
+  reader.only("encoder_no_repeat_ngram_size", 0, "remove it");
+  if (const nlohmann::json* cache = reader.find("cache_implementation"); cache && *cache == "quantized")
+    reader.unsupported("cache_implementation", "\"quantized\" is not implemented; remove it");
+  // What is left: names and versions, what is returned beside the ids, ways to the same ids (caches, compilation,
+  // chunks, drafts that are checked), and what only encoder-decoders use.
   reader.harmless({"transformers_version",
                    "_*",
                    "output_*",
                    "return_dict_in_generate",
                    "use_cache",
-                   "max_length",
-                   "max_time",
                    "decoder_start_token_id",
-                   "cache_implementation",
+                   "max_cache_len",
                    "cache_config",
-                   "num_return_sequences",
-                   "renormalize_logits",
+                   "compile_config",
                    "disable_compile",
+                   "continuous_batching_config",
                    "low_memory",
                    "prefill_chunk_size",
-                   "encoder_no_repeat_ngram_size",
-                   "encoder_repetition_penalty",
                    "is_assistant",
                    "num_assistant_tokens*",
                    "assistant_*",
+                   "target_lookbehind",
+                   "speculation_type",
+                   "use_mtp",
                    "prompt_lookup_num_tokens",
                    "max_matching_ngram_size",
                    "transformers.js_config",
                    "trust_remote_code",
                    "chat_format",
-                   "remove_invalid_values"});
-  reader.only("num_beam_groups", 1, "remove it to use plain beams");
-  reader.only("diversity_penalty", 0.0, "remove it to use plain beams");
-  reader.only("penalty_alpha", 0.0, "contrastive search is not implemented");
-  reader.only("guidance_scale", 1.0, "remove it");
+                   "max_window_size",
+                   "user_token_id"});
+}
+
+}  // namespace
+
+GenerationSettings read_generation_settings(const nlohmann::json& generation, const nlohmann::json& config) {
+  GenerationSettings s;
+  const bool own = generation.is_object();
+  models::ConfigReader reader(own ? generation : config, own ? kFile : "config.json");
+  s.eos_token_ids = ids_of(reader, "eos_token_id");
+  s.bos_token_id = id_of(reader, "bos_token_id");
+  // -1 stands for none in old files.
+  const nlohmann::json* pad = reader.find("pad_token_id");
+  if (pad && !(pad->is_number_integer() && pad->get<int64_t>() < 0)) s.pad_token_id = id_of(reader, "pad_token_id");
+  if (!own) return s;
+
+  s.max_new_tokens = reader.integer({"max_new_tokens"});
+  s.max_length = reader.integer({"max_length"});
+  s.min_new_tokens = reader.integer({"min_new_tokens"});
+  s.min_length = reader.integer({"min_length"});
+  s.max_time = reader.number({"max_time"});
+  read_search(reader, s);
+  read_scores(reader, s);
+  read_lists(reader, s);
+  refuse_the_rest(reader);
   reader.finish();
+  try {
+    check_settings(s);
+  } catch (const UnsupportedError& e) {
+    throw UnsupportedError("{}: {}", kFile, e.what());
+  } catch (const UserError& e) {
+    throw DataError("{}: {}", kFile, e.what());
+  }
   return s;
 }
 
-void process_scores(const GenerationSettings& s, std::span<const int32_t> history, int64_t prompt_length,
-                    int64_t max_length, std::span<double> scores) {
-  // In the reference's order.
-  const auto length = static_cast<int64_t>(history.size());
-  if (s.repetition_penalty != 1.0) {
-    for (int32_t id : std::set<int32_t>(history.begin(), history.end())) {
-      if (id < 0 || static_cast<size_t>(id) >= scores.size()) continue;
-      double& score = scores[static_cast<size_t>(id)];
-      score = score < 0 ? score * s.repetition_penalty : score / s.repetition_penalty;
-    }
-  }
-  if (const int64_t n = s.no_repeat_ngram_size; n > 0 && length + 1 >= n) {
-    const auto tail = history.last(static_cast<size_t>(n - 1));
-    for (int64_t i = 0; i + n <= length; ++i)
-      if (std::equal(tail.begin(), tail.end(), history.begin() + i))
-        ban(scores, history[static_cast<size_t>(i + n - 1)]);
-  }
-  for (const std::vector<int32_t>& word : s.bad_words_ids) {
-    const bool is_eos = word.size() == 1 && std::count(s.eos_token_ids.begin(), s.eos_token_ids.end(), word[0]) > 0;
-    if (is_eos || (word.size() > 1 && static_cast<int64_t>(word.size()) > length)) continue;
-    if (ends_with(history, std::span(word).first(word.size() - 1))) ban(scores, word.back());
-  }
-  if (length < s.min_length || length - prompt_length < s.min_new_tokens)
-    for (int32_t id : s.eos_token_ids) ban(scores, id);
-  if (s.forced_bos_token_id && length == 1) force(scores, {&*s.forced_bos_token_id, 1});
-  if (!s.forced_eos_token_ids.empty() && length == max_length - 1) force(scores, s.forced_eos_token_ids);
-  for (int32_t id : s.suppress_tokens) ban(scores, id);
-  const int64_t begin = prompt_length > 1 || !s.forced_bos_token_id ? prompt_length : prompt_length + 1;
-  if (length == begin)
-    for (int32_t id : s.begin_suppress_tokens) ban(scores, id);
+void check_settings(const GenerationSettings& s) {
+  const auto need = [](bool fine, const char* name, const auto& value, const char* what) {
+    if (!fine) throw UserError("{} must be {}, not {}", name, what, value);
+  };
+  const auto share = [&](const char* name, double value) {
+    need(value >= 0 && value <= 1, name, value, "between 0 and 1");
+  };
+  if (s.max_new_tokens) need(*s.max_new_tokens > 0, "max_new_tokens", *s.max_new_tokens, "at least 1");
+  if (s.min_new_tokens) need(*s.min_new_tokens >= 0, "min_new_tokens", *s.min_new_tokens, "at least 0");
+  if (s.max_time) need(*s.max_time > 0, "max_time", *s.max_time, "a positive number of seconds");
+  if (s.max_new_tokens && s.min_new_tokens && *s.min_new_tokens > *s.max_new_tokens)
+    throw UserError("min_new_tokens is {}, more than max_new_tokens, {}", *s.min_new_tokens, *s.max_new_tokens);
+  need(s.num_beams >= 1, "num_beams", s.num_beams, "at least 1");
+  need(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty), "repetition_penalty", s.repetition_penalty,
+       "a positive number");
+  need(std::isfinite(s.presence_penalty), "presence_penalty", s.presence_penalty, "a number");
+  need(std::isfinite(s.frequency_penalty), "frequency_penalty", s.frequency_penalty, "a number");
+  need(s.no_repeat_ngram_size >= 0, "no_repeat_ngram_size", s.no_repeat_ngram_size, "at least 0");
+  for (const auto& word : s.bad_words_ids) need(!word.empty(), "bad_words_ids", "[]", "lists of token ids");
+  for (const SequenceBias& b : s.sequence_bias) need(!b.ids.empty(), "sequence_bias", "[]", "lists of token ids");
+  if (s.exponential_decay_length_penalty)
+    need(s.exponential_decay_length_penalty->factor > 0, "exponential_decay_length_penalty",
+         s.exponential_decay_length_penalty->factor, "a pair with a positive factor");
+  need(s.temperature >= 0 && std::isfinite(s.temperature), "temperature", s.temperature,
+       "a number that is not negative");
+  need(s.top_k >= 0, "top_k", s.top_k, "at least 0 (0: off)");
+  share("top_p", s.top_p);
+  share("min_p", s.min_p);
+  share("typical_p", s.typical_p);
+  need(s.typical_p > 0, "typical_p", s.typical_p, "above 0");
+  share("epsilon_cutoff", s.epsilon_cutoff);
+  share("eta_cutoff", s.eta_cutoff);
+  if (s.num_return_sequences != 1)
+    throw UnsupportedError(
+        "num_return_sequences {} is not implemented; remove it and ask several times, with different seeds",
+        s.num_return_sequences);
+  if (s.num_beams > 1 && s.do_sample)
+    throw UnsupportedError(
+        "num_beams {} with do_sample: sampling among beams is not implemented; choose one of the two", s.num_beams);
+  if (s.num_beams > 1 && !s.stop_strings.empty())
+    throw UnsupportedError("num_beams {} with stop_strings is not implemented; remove one of the two", s.num_beams);
+  if (s.num_beams > 1 && s.max_time)
+    throw UnsupportedError("num_beams {} with max_time is not implemented; remove one of the two", s.num_beams);
+}
+
+int64_t most_new_tokens(const GenerationSettings& s, int64_t prompt_length) {
+  if (s.max_new_tokens) return *s.max_new_tokens;
+  if (s.max_length) return std::max<int64_t>(*s.max_length - prompt_length, 0);
+  return 20;
 }
 
 }  // namespace hierarchos::generate

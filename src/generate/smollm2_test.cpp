@@ -10,7 +10,7 @@
 #include "backend/vulkan/vulkan_backend.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "generate/greedy.h"
+#include "generate/generator.h"
 #include "models/load.h"
 #include "tokenizer/tokenizer.h"
 #include "train/trainer.h"
