@@ -29,7 +29,7 @@ std::vector<Check> run_case_reference(const Case& c, const std::filesystem::path
 
   std::map<std::string, RefTensor> parameters;
   for (const models::TensorSpec& spec : models::expected_tensors(description))
-    parameters[spec.name] = to_ref(model.package->tensor(model.files.at(spec.name)));
+    parameters[spec.name] = to_ref(model.tensor(spec.name));
   for (const auto& [name, value] : subject.adapter()) parameters[name] = to_ref(value);
   auto set_parameters = [&](Interpreter& interpreter) {
     for (const auto& [name, value] : parameters) interpreter.set(name, value);

@@ -45,8 +45,12 @@ std::vector<double> Subject::gradient(const std::string& tensor, const std::vect
     return std::find(trained.begin(), trained.end(), name) != trained.end();
   };
   if (!hook_) {
-    const auto parameter = model_.parameter_of(tensor);
-    return parameter && is_trained(*parameter) ? of(*parameter) : std::vector<double>{};
+    const auto place = model_.place_of(tensor);
+    if (!place || !is_trained(place->parameter)) return {};
+    const std::vector<double> whole = of(place->parameter);
+    const auto part = static_cast<std::ptrdiff_t>(whole.size() / place->count);
+    const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(place->index) * part;
+    return {begin, begin + part};
   }
   for (const models::LoraParameters& p : lora_) {
     if (tensor == peft::tensor_name(p, 'B') && is_trained(p.b)) return of(p.b);

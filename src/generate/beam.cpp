@@ -45,6 +45,24 @@ std::vector<size_t> top(std::span<const double> scores, size_t count) {
   return order;
 }
 
+// Reads all tokens of all beams anew, each beam into slots of its own; returns their logits.
+std::vector<float> read_again(Decoder& decoder, std::vector<Beam>& beams) {
+  std::vector<Decoder::Token> tokens;
+  std::vector<Decoder::Row> rows(beams.size());
+  for (size_t b = 0; b < beams.size(); ++b) {
+    Beam& beam = beams[b];
+    beam.slots.clear();
+    for (size_t i = 0; i < beam.ids.size(); ++i) {
+      beam.slots.push_back(static_cast<int32_t>(tokens.size()));
+      tokens.push_back({beam.ids[i], static_cast<int32_t>(i), static_cast<int32_t>(b), beam.slots.back()});
+    }
+    decoder.set_history(static_cast<int64_t>(b), beam.slots);
+    rows[b].token = static_cast<int32_t>(tokens.size() - 1);
+  }
+  decoder.read(tokens, rows, {});
+  return decoder.logits();
+}
+
 }  // namespace
 
 std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prompt, const GenerationSettings& s) {
@@ -154,6 +172,11 @@ std::vector<int32_t> beam_search(Decoder& decoder, std::span<const int32_t> prom
     const bool all_end = std::all_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.ends; });
     if (!may_improve || (all_finished && stop_when_full) || all_end) break;
 
+    if (const int64_t past = decoder.description().recompute_past; past > 0 && length == past + 1) {
+      logits = read_again(decoder, running);
+      next_slot = static_cast<int32_t>(static_cast<int64_t>(width) * length);
+      continue;
+    }
     tokens.clear();
     for (size_t b = 0; b < width; ++b) {
       Beam& beam = running[b];

@@ -81,10 +81,7 @@ Decoder::Decoder(const models::Description& description, std::shared_ptr<Storeho
   }
 }
 
-bool Decoder::whole_prompts() const {
-  return description_.positions == models::Positions::Rope &&
-         (description_.rope.kind == nn::RopeKind::Dynamic || description_.rope.kind == nn::RopeKind::LongRope);
-}
+bool Decoder::whole_prompts() const { return description_.length_changes_rope(); }
 
 // Rather two calls than one that is half empty: the work of a call grows with its capacity.
 int64_t Decoder::call_tokens(int64_t left) const {

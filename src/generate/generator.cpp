@@ -18,13 +18,15 @@ class Sequence {
       : index_(index), request_(request), place_(place), history_(request.prompt), start_(Clock::now()) {
     const auto length = static_cast<int64_t>(request.prompt.size());
     most_ = most_new_tokens(request.settings, length);
+    recompute_past_ = decoder.description().recompute_past;
     fits_ = std::min(most_, decoder.context() - length);
     if (tokenizer) text_.emplace(*tokenizer, request.settings.stop_strings);
     row_.sample = sample_settings(request.settings);
     row_.key = sample_key(request.settings.seed);
   }
 
-  bool reading() const { return read_ < static_cast<int64_t>(request_.prompt.size()); }
+  // A prompt, or the whole text again where the scaling of RoPE changes with its length.
+  bool reading() const { return read_ < static_cast<int64_t>(request_.prompt.size()) || rereads(); }
   bool done() const { return done_; }
   size_t index() const { return index_; }
   const Request& request() const { return request_; }
@@ -45,6 +47,10 @@ class Sequence {
   // Appends what this sequence wants read now, at most `room` tokens.
   void add(Decoder& decoder, int64_t room, std::vector<Decoder::Token>& tokens, std::vector<Decoder::Row>& rows) {
     const auto length = static_cast<int64_t>(history_.size());
+    if (rereads()) {
+      read_ = 0;
+      decoder.kept(place_).clear();
+    }
     const int64_t left = length - read_, count = std::min(room, decoder.call_tokens(left));
     if (count <= 0) return;
     const auto prompt = static_cast<int64_t>(request_.prompt.size());
@@ -90,6 +96,9 @@ class Sequence {
   }
 
  private:
+  bool rereads() const {
+    return recompute_past_ > 0 && read_ == recompute_past_ && static_cast<int64_t>(history_.size()) == read_ + 1;
+  }
   void finish(FinishReason reason) {
     result_.reason = reason;
     done_ = true;
@@ -99,7 +108,7 @@ class Sequence {
   const Request& request_;
   int64_t place_;
   std::vector<int32_t> history_;
-  int64_t read_ = 0, most_ = 0, fits_ = 0;
+  int64_t read_ = 0, most_ = 0, fits_ = 0, recompute_past_ = 0;
   bool waits_ = false, done_ = false;
   Clock::time_point start_;
   std::optional<TextStream> text_;

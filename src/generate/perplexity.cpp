@@ -16,9 +16,7 @@ class Scorer {
   Scorer(const models::Description& description, std::shared_ptr<Storehouse> store, const PerplexityOptions& options)
       : description_(description), store_(std::move(store)), options_(options) {
     // Logits of a call take at most 64 MB or so. Some scalings of RoPE depend on the whole window's length.
-    const bool whole =
-        description.positions == models::Positions::Rope &&
-        (description.rope.kind == nn::RopeKind::Dynamic || description.rope.kind == nn::RopeKind::LongRope);
+    const bool whole = description.length_changes_rope();
     const int64_t fits = (int64_t{1} << 24) / std::max<int64_t>(description.vocab_size, 1);
     call_ = whole ? options.window : std::min(options.window, std::clamp<int64_t>(fits / 16 * 16, 16, 512));
   }

@@ -75,8 +75,10 @@ std::optional<double> ConfigReader::number(Keys keys) {
   std::string_view key;
   const nlohmann::json* value = first(keys, &key);
   if (!value) return std::nullopt;
-  if (value->is_number()) return value->get<double>();
-  fail(key, fmt::format("must be a number, not {}", value->dump()));
+  if (!value->is_number()) fail(key, fmt::format("must be a number, not {}", value->dump()));
+  const double number = value->get<double>();
+  if (!std::isfinite(number)) fail(key, "must be finite");
+  return number;
 }
 
 std::optional<bool> ConfigReader::flag(Keys keys) {
@@ -106,6 +108,14 @@ std::optional<std::vector<double>> ConfigReader::numbers(Keys keys) {
     result.push_back(element.get<double>());
   }
   return result;
+}
+
+std::optional<int64_t> ConfigReader::integer_or_null(std::string_view key, int64_t fallback) {
+  return config_.contains(key) ? integer({key}) : fallback;
+}
+
+std::optional<double> ConfigReader::number_or_null(std::string_view key, double fallback) {
+  return config_.contains(key) ? number({key}) : fallback;
 }
 
 int64_t ConfigReader::size(Keys keys, std::optional<int64_t> fallback, int64_t most) {
@@ -164,7 +174,8 @@ void ConfigReader::harmless_everywhere() {
             "attn_implementation",
             "_attn_implementation*",
             "_flash_attn_2_enabled",
-            "use_flash_attention*"});
+            "use_flash_attention*",
+            "cache_implementation"});
   // Heads other than the language model's.
   harmless({"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params",
             "summary_*", "classifier_dropout"});
@@ -196,17 +207,15 @@ void ConfigReader::harmless_everywhere() {
   only("is_encoder_decoder", false, "this family is a decoder alone");
   only("add_cross_attention", false, "use the encoder-decoder family that the weights belong to");
   only("tie_encoder_decoder", false, "this family is a decoder alone");
-  only("is_decoder", true, "this family is a decoder");
+  harmless({"is_decoder"});  // every family so far is one
   only("pruned_heads", nlohmann::json::object(), "save the model after pruning, with its new head counts");
   harmless({"cross_attention_hidden_size"});
   if (has("quantization_config"))
     unsupported("quantization_config",
                 "says that the weights were quantised by another tool, which is not read; use the unquantised weights "
                 "or a GGUF file");
-  if (has("auto_map"))
-    unsupported("auto_map",
-                "says that the package brings its own Python code, which is not run; remove the key if the "
-                "architecture is the standard one");
+  // The package's own Python code, which the reference does not run either where it knows the model_type.
+  harmless({"auto_map"});
 }
 
 void ConfigReader::finish() const {

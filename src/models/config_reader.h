@@ -33,6 +33,10 @@ class ConfigReader {
   double number(std::string_view key, double fallback) { return number({key}).value_or(fallback); }
   bool flag(std::string_view key, bool fallback) { return flag({key}).value_or(fallback); }
   std::string text(std::string_view key, std::string fallback) { return text({key}).value_or(std::move(fallback)); }
+  // For keys of which null says something else than absence (no window, no cap): absent gives the fallback, null
+  // nothing.
+  std::optional<int64_t> integer_or_null(std::string_view key, int64_t fallback);
+  std::optional<double> number_or_null(std::string_view key, double fallback);
   // An integer from 1 to `most`: sizes and counts.
   int64_t size(Keys keys, std::optional<int64_t> fallback = std::nullopt,
                int64_t most = std::numeric_limits<int32_t>::max());

@@ -63,7 +63,7 @@ TEST(Config, UnknownKeysAreRefusedByName) {
 TEST(Config, ValuesThatAreNotHonouredAreRefused) {
   for (auto [key, value] : std::map<std::string, json>{{"pretraining_tp", 2},
                                                        {"is_encoder_decoder", true},
-                                                       {"model_type", "mistral"},
+                                                       {"model_type", "mamba"},
                                                        {"architectures", {"LlamaForSequenceClassification"}},
                                                        {"partial_rotary_factor", 0.5}}) {
     json config = llama();

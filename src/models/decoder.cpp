@@ -1,123 +1,18 @@
 #include "models/decoder.h"
 
-#include "nn/attention.h"
-#include "nn/linear.h"
-#include "nn/mlp.h"
-#include "nn/norm.h"
+#include <numeric>
+
+#include "models/weights.h"
 #include "nn/token_axis.h"
 #include "ops/index/gather/gather.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/views/views.h"
+#include "tensor/host_tensor.h"
 
 namespace hierarchos::models {
 namespace {
 
-// Declares parameters under the names of the family's files.
-class Weights {
- public:
-  Weights(Graph& graph, const Description& d, const ModelOptions& options, std::vector<LoraParameters>* lora)
-      : graph_(graph), d_(d), options_(options), lora_(lora) {}
-
-  Value tensor(const std::string& name, const Shape& shape) {
-    const Type type = options_.parameter_type ? options_.parameter_type(name, shape) : Type(DType::F32, shape);
-    return graph_.parameter(name, type, options_.trainable);
-  }
-
-  nn::NormWeights norm(const std::string& name, const std::string& scope) {
-    nn::NormWeights w;
-    w.name = scope;
-    if (d_.norm.weight) w.weight = tensor(name + ".weight", {d_.hidden_size});
-    if (d_.norm.bias) w.bias = tensor(name + ".bias", {d_.hidden_size});
-    return w;
-  }
-
-  struct LinearSpec {
-    std::string name;  // relative to the layer
-    int64_t in = 0, out = 0;
-    bool bias = false;
-  };
-  // Layers that share an input: their low-rank A-matrices are one parameter.
-  std::vector<nn::LinearWeights> linears(const std::string& layer, const std::vector<LinearSpec>& specs) {
-    std::vector<nn::LinearWeights> weights;
-    std::vector<std::optional<LoraSpec>> wanted;
-    std::string stack;
-    int64_t rows = 0;
-    for (const LinearSpec& s : specs) {
-      nn::LinearWeights w;
-      const std::string name = layer + "." + s.name;
-      w.name = s.name;
-      w.transposed = d_.transposed_linears;
-      w.weight = tensor(name + ".weight", w.transposed ? Shape{s.in, s.out} : Shape{s.out, s.in});
-      if (s.bias) w.bias = tensor(name + ".bias", {s.out});
-      weights.push_back(std::move(w));
-      wanted.push_back(options_.lora ? options_.lora(name, s.in, s.out) : std::nullopt);
-      if (!wanted.back()) continue;
-      stack += (stack.empty() ? "" : "+") + s.name.substr(s.name.rfind('.') + 1);
-      rows += wanted.back()->rank;
-    }
-    if (rows == 0) return weights;
-    const std::string& first = specs.front().name;
-    const std::string block = first.find('.') == std::string::npos ? "" : first.substr(0, first.rfind('.')) + ".";
-    const std::string a_name = layer + "." + block + stack + ".lora_A.weight";
-    const Value a = graph_.parameter(a_name, Type(DType::F32, {rows, specs.front().in}));
-    int64_t row = 0;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      if (!wanted[i]) continue;
-      const std::string module = layer + "." + specs[i].name;
-      const std::string b_name = module + ".lora_B.weight";
-      nn::Lora lora;
-      lora.a = a;
-      lora.begin = row;
-      lora.end = row += wanted[i]->rank;
-      lora.b = graph_.parameter(b_name, Type(DType::F32, {specs[i].out, wanted[i]->rank}));
-      lora.scale = wanted[i]->scale;
-      lora_->push_back({module, a_name, b_name, lora.begin, lora.end, specs[i].in, specs[i].out});
-      weights[i].lora = lora;
-    }
-    return weights;
-  }
-
- private:
-  Graph& graph_;
-  const Description& d_;
-  const ModelOptions& options_;
-  std::vector<LoraParameters>* lora_;
-};
-
-struct LayerWeights {
-  nn::NormWeights attention_norm, mlp_norm;
-  nn::AttentionWeights attention;
-  nn::MlpWeights mlp;
-};
-
-LayerWeights layer_weights(Weights& weights, const Description& d, const std::string& layer) {
-  const TensorNames& n = d.names;
-  const int64_t q = d.heads * d.head_dim, kv = d.kv_heads * d.head_dim;
-  LayerWeights w;
-  w.attention_norm = weights.norm(layer + "." + n.attention_norm, n.attention_norm);
-  if (!n.qkv.empty()) {
-    w.attention.qkv = weights.linears(layer, {{n.qkv, d.hidden_size, q + 2 * kv, d.qkv_bias}})[0];
-  } else {
-    auto three = weights.linears(layer, {{n.q, d.hidden_size, q, d.qkv_bias},
-                                         {n.k, d.hidden_size, kv, d.qkv_bias},
-                                         {n.v, d.hidden_size, kv, d.qkv_bias}});
-    w.attention.q = three[0];
-    w.attention.k = three[1];
-    w.attention.v = three[2];
-  }
-  w.attention.o = weights.linears(layer, {{n.o, q, d.hidden_size, d.o_bias}})[0];
-  w.mlp_norm = weights.norm(layer + "." + n.mlp_norm, n.mlp_norm);
-  if (!n.gate.empty()) {
-    auto two = weights.linears(layer, {{n.gate, d.hidden_size, d.intermediate_size, d.mlp_bias},
-                                       {n.up, d.hidden_size, d.intermediate_size, d.mlp_bias}});
-    w.mlp.gate = two[0];
-    w.mlp.up = two[1];
-  } else {
-    w.mlp.up = weights.linears(layer, {{n.up, d.hidden_size, d.intermediate_size, d.mlp_bias}})[0];
-  }
-  w.mlp.down = weights.linears(layer, {{n.down, d.intermediate_size, d.hidden_size, d.mlp_bias}})[0];
-  return w;
-}
+Value scaled(Value x, double factor) { return factor == 1 ? x : ops::mul(x, factor); }
 
 Value look_up(Graph& graph, Value table, const std::string& ids, int64_t tokens, bool trainable, int64_t padding_idx) {
   std::optional<Value> order;
@@ -125,79 +20,176 @@ Value look_up(Graph& graph, Value table, const std::string& ids, int64_t tokens,
   return ops::gather(table, graph.input(ids, Type(DType::I32, {tokens})), order, padding_idx);
 }
 
+// Tables of the rotations that layers use, each made once.
+class Rotations {
+ public:
+  Rotations(Graph& graph, int64_t tokens) : graph_(graph), tokens_(tokens) {}
+  nn::RopeTables tables(const nn::RopeParams& params) {
+    for (const auto& [known, tables] : made_)
+      if (known == params) return tables;
+    const std::string name = made_.empty() ? "rope" : fmt::format("rope.{}", made_.size());
+    made_.emplace_back(params, nn::rope_tables(graph_, name, params, tokens_));
+    return made_.back().second;
+  }
+
+ private:
+  Graph& graph_;
+  int64_t tokens_;
+  std::vector<std::pair<nn::RopeParams, nn::RopeTables>> made_;
+};
+
+// What the attention of all layers shares.
+class SharedInputs {
+ public:
+  SharedInputs(const Description& d, Graph& graph, const ModelOptions& options)
+      : d_(d), graph_(graph), options_(options), rotations_(graph, options.tokens) {
+    const Type row(DType::I32, {options.tokens});
+    positions_ = graph.input("positions", row);
+    segments_ = graph.input("segments", row);
+    if (d.positions == Positions::Alibi) add_alibi();
+    if (!cached()) return;
+    if (options.cache_slots < 1) throw UserError("a cache needs at least one slot");
+    slots_ = graph.input("slots", row);
+    if (options.cache == CacheKind::Table)
+      block_table_ =
+          graph.input("block_table", Type(DType::I32, {options.table_segments, options.cache_slots / options.page}));
+  }
+
+  Value segments() const { return segments_; }
+
+  nn::AttentionInputs of_layer(int64_t i) {
+    nn::AttentionInputs inputs;
+    nn::MaskSpec mask;
+    mask.window = d_.window(i);
+    mask.cached = cached();
+    inputs.ranges = nn::attention_ranges(graph_, mask, options_.tokens);
+    if (const auto rope = d_.rope_of(i)) {
+      inputs.rope = rotations_.tables(*rope);
+      inputs.rope_interleaved = rope->interleaved;
+    }
+    inputs.alibi = alibi_;
+    if (!cached()) return inputs;
+    const Type rows(options_.cache_dtype, {options_.cache_slots, d_.kv_heads, d_.head_dim});
+    nn::CacheView cache;
+    cache.k = graph_.state(fmt::format("cache.layers.{}.k", i), rows, /*checkpointed=*/false);
+    cache.v = graph_.state(fmt::format("cache.layers.{}.v", i), rows, /*checkpointed=*/false);
+    cache.slots = slots_;
+    if (block_table_) {
+      cache.segment = segments_;
+      cache.block_table = block_table_;
+      cache.page = options_.page;
+    }
+    inputs.cache = cache;
+    return inputs;
+  }
+
+ private:
+  bool cached() const { return options_.cache != CacheKind::None; }
+  // Keys of a cache are counted by position, those of the call by row.
+  void add_alibi() {
+    const std::vector<float> slopes(d_.alibi_slopes.begin(), d_.alibi_slopes.end());
+    nn::AlibiInputs alibi;
+    alibi.slopes = graph_.constant(HostTensor::from(DType::F32, {d_.heads}, slopes));
+    alibi.indices = positions_;
+    if (!cached()) {
+      std::vector<int32_t> rows(static_cast<size_t>(options_.tokens));
+      std::iota(rows.begin(), rows.end(), 0);
+      alibi.indices = graph_.constant(HostTensor::from(DType::I32, {options_.tokens}, rows));
+    }
+    alibi_ = alibi;
+  }
+
+  const Description& d_;
+  Graph& graph_;
+  const ModelOptions& options_;
+  Rotations rotations_;
+  Value positions_, segments_, slots_, block_table_;
+  std::optional<nn::AlibiInputs> alibi_;
+};
+
+struct LayerResult {
+  Value out;
+  std::vector<Value> cache;
+  std::optional<nn::MoeLoad> load;
+};
+
+// One layer: hidden [T, hidden] → [T, hidden].
+LayerResult layer_body(Value hidden, const Description& d, int64_t i, const LayerWeights& w,
+                       const nn::AttentionInputs& inputs, const nn::MoeInputs& moe_inputs) {
+  const auto normed = [&](Value x, const std::optional<nn::NormWeights>& weights) {
+    return weights ? nn::norm(x, d.norm, *weights) : x;
+  };
+  nn::AttentionShape shape;
+  shape.heads = d.heads;
+  shape.kv_heads = d.kv_heads;
+  shape.head_dim = d.head_dim;
+  shape.scale = d.attention_scale[static_cast<size_t>(i)];
+  shape.softcap = d.attention_softcap;
+  shape.layout = d.qkv_layout;
+  shape.norm_whole = d.qk_norm == QkNorm::Whole;
+
+  LayerResult result;
+  const Value attention_in = normed(hidden, w.attention_norm);
+  nn::AttentionBlockResult attention = nn::attention(attention_in, shape, w.attention, inputs, d.qk_norm_spec);
+  result.cache = std::move(attention.cache);
+  const Value middle = ops::add(hidden, scaled(normed(attention.out, w.post_attention_norm), d.residual_scale));
+  Value mlp_in = normed(d.parallel_residual ? hidden : middle, w.mlp_norm);
+  if (d.parallel_residual && !w.mlp_norm) mlp_in = attention_in;
+  Value y;
+  if (w.moe) {
+    nn::MoeResult moe = nn::moe(mlp_in, d.activation, *d.moe, *w.moe, moe_inputs);
+    y = moe.out;
+    result.load = moe.load;
+  } else {
+    y = nn::mlp(mlp_in, d.activation, w.mlp);
+  }
+  result.out = ops::add(middle, scaled(normed(y, w.post_mlp_norm), d.residual_scale));
+  return result;
+}
+
+Value embed(const Description& d, Graph& graph, Weights& weights, const ModelOptions& options, Value table) {
+  const std::string& prefix = d.names.prefix;
+  Value x;
+  {
+    Scope scope(graph, prefix + d.names.embedding);
+    x = scaled(look_up(graph, table, "input_ids", options.tokens, options.trainable, d.padding_idx), d.embedding_scale);
+  }
+  if (d.positions == Positions::Learned) {
+    Scope scope(graph, prefix + d.names.positions);
+    const Value positions = weights.tensor(prefix + d.names.positions + ".weight", {d.max_positions, d.hidden_size});
+    x = ops::add(x, look_up(graph, positions, "positions", options.tokens, options.trainable, -1));
+  }
+  return x;
+}
+
 }  // namespace
 
 ModelValues build(const Description& d, Graph& graph, const ModelOptions& options) {
   const int64_t tokens = options.tokens;
   if (tokens < 1) throw UserError("a model needs room for at least one token");
-  const Type row(DType::I32, {tokens});
   ModelValues result;
-  Weights weights(graph, d, options, &result.lora);
-  graph.input("input_ids", row);
-  graph.input("positions", row);
-  const Value segments = graph.input("segments", row);
-
-  nn::MaskSpec mask;
-  mask.window = d.window;
-  mask.cached = options.cache != CacheKind::None;
-  nn::AttentionInputs shared;
-  shared.ranges = nn::attention_ranges(graph, mask, tokens);
-  if (d.positions == Positions::Rope) {
-    shared.rope = nn::rope_tables(graph, "rope", d.rope, tokens);
-    shared.rope_interleaved = d.rope.interleaved;
-  }
-  Value slots, block_table;
-  if (mask.cached) {
-    if (options.cache_slots < 1) throw UserError("a cache needs at least one slot");
-    slots = graph.input("slots", row);
-    if (options.cache == CacheKind::Table)
-      block_table =
-          graph.input("block_table", Type(DType::I32, {options.table_segments, options.cache_slots / options.page}));
-  }
+  Weights weights(graph, d, options, result);
+  graph.input("input_ids", Type(DType::I32, {tokens}));
+  SharedInputs shared(d, graph, options);
+  nn::MoeInputs moe_inputs;
+  moe_inputs.segments = shared.segments();
+  if (d.moe) moe_inputs.expert_ids = nn::expert_ids(graph, d.moe->experts);
+  moe_inputs.trained = options.trainable || options.lora != nullptr;
+  moe_inputs.with_load = options.with_loss && d.moe && d.aux_loss != 0;
 
   const std::string& prefix = d.names.prefix;
   const Value table = weights.tensor(prefix + d.names.embedding + ".weight", {d.vocab_size, d.hidden_size});
-  Value x;
-  {
-    Scope scope(graph, prefix + d.names.embedding);
-    x = look_up(graph, table, "input_ids", tokens, options.trainable, d.padding_idx);
-  }
-  if (d.positions == Positions::Learned) {
-    Scope scope(graph, prefix + d.names.positions);
-    const Value positions = weights.tensor(prefix + d.names.positions + ".weight", {d.max_positions, d.hidden_size});
-    x = ops::add(x, look_up(graph, positions, "positions", tokens, options.trainable, -1));
-  }
-
+  Value x = embed(d, graph, weights, options, table);
+  std::optional<nn::MoeLoad> load;
   for (int64_t i = 0; i < d.layers; ++i) {
-    const std::string layer = prefix + fmt::format(fmt::runtime(d.names.layer), i);
-    const LayerWeights w = layer_weights(weights, d, layer);
-    nn::AttentionInputs inputs = shared;
-    nn::AttentionShape shape;
-    shape.heads = d.heads;
-    shape.kv_heads = d.kv_heads;
-    shape.head_dim = d.head_dim;
-    shape.scale = d.attention_scale[static_cast<size_t>(i)];
-    if (mask.cached) {
-      const Type rows(options.cache_dtype, {options.cache_slots, d.kv_heads, d.head_dim});
-      nn::CacheView cache;
-      cache.k = graph.state(fmt::format("cache.layers.{}.k", i), rows, /*checkpointed=*/false);
-      cache.v = graph.state(fmt::format("cache.layers.{}.v", i), rows, /*checkpointed=*/false);
-      cache.slots = slots;
-      if (block_table) {
-        cache.segment = segments;
-        cache.block_table = block_table;
-        cache.page = options.page;
-      }
-      inputs.cache = cache;
-    }
-    std::vector<Value> out = graph.call(layer, {x}, [&](std::span<const Value> arguments) {
-      const Value hidden = arguments[0];
-      const nn::AttentionBlockResult attention =
-          nn::attention(nn::norm(hidden, d.norm, w.attention_norm), shape, w.attention, inputs);
-      const Value middle = ops::add(hidden, attention.out);
-      const Value y = ops::add(middle, nn::mlp(nn::norm(middle, d.norm, w.mlp_norm), d.activation, w.mlp));
-      std::vector<Value> results = {y};
-      results.insert(results.end(), attention.cache.begin(), attention.cache.end());
+    const std::string name = prefix + fmt::format(fmt::runtime(d.names.layer), i);
+    const LayerWeights w = weights.layer(name);
+    const nn::AttentionInputs inputs = shared.of_layer(i);
+    const std::vector<Value> out = graph.call(name, {x}, [&](std::span<const Value> arguments) {
+      const LayerResult layer = layer_body(arguments[0], d, i, w, inputs, moe_inputs);
+      std::vector<Value> results = {layer.out};
+      results.insert(results.end(), layer.cache.begin(), layer.cache.end());
+      if (layer.load) results.insert(results.end(), {layer.load->chosen, layer.load->probabilities});
       return results;
     });
     x = out[0];
@@ -205,7 +197,13 @@ ModelValues build(const Description& d, Graph& graph, const ModelOptions& option
       graph.update(inputs.cache->k, out[1]);
       graph.update(inputs.cache->v, out[2]);
     }
+    if (moe_inputs.with_load) {
+      const Value chosen = out[out.size() - 2], probabilities = out.back();
+      load = load ? nn::MoeLoad{ops::add(load->chosen, chosen), ops::add(load->probabilities, probabilities)}
+                  : nn::MoeLoad{chosen, probabilities};
+    }
   }
+  if (load) result.aux_loss = ops::mul(nn::load_balancing_loss(*load, d.layers, shared.segments()), d.aux_loss);
 
   if (options.logit_rows > 0) {
     Scope scope(graph, "logit_rows");
@@ -215,7 +213,9 @@ ModelValues build(const Description& d, Graph& graph, const ModelOptions& option
   nn::LinearWeights head;
   head.name = d.names.head;
   head.weight = d.tied_head ? table : weights.tensor(d.names.head + ".weight", {d.vocab_size, d.hidden_size});
-  result.logits = ops::cast(nn::linear(result.hidden, head), DType::F32);
+  result.logits = scaled(ops::cast(nn::linear(result.hidden, head), DType::F32), d.logit_scale);
+  if (d.logit_softcap != 0)
+    result.logits = ops::mul(ops::tanh(ops::mul(result.logits, 1 / d.logit_softcap)), d.logit_softcap);
   return result;
 }
 
@@ -223,9 +223,12 @@ std::vector<TensorSpec> expected_tensors(const Description& description) {
   Graph graph;
   ModelOptions options;
   options.tokens = 1;
-  build(description, graph, options);
+  const ModelValues values = build(description, graph, options);
   std::vector<TensorSpec> specs;
-  for (const Parameter& p : graph.parameters()) specs.push_back({p.name, p.type.shape});
+  for (const Parameter& p : graph.parameters()) {
+    const auto parts = values.parts.find(p.name);
+    specs.push_back({p.name, p.type.shape, parts == values.parts.end() ? std::vector<std::string>{} : parts->second});
+  }
   return specs;
 }
 

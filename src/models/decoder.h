@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct ModelOptions {
   DType cache_dtype = DType::F32;
   int64_t table_segments = 0, page = 1;  // of the block table [segments, cache_slots / page]
   bool trainable = false;                // base parameters are trained: look-ups need the orders for their gradients
+  bool with_loss = false;                // the layers' own terms of the training loss are wanted
   // Type of a parameter in memory; fp32 where not given. The shape is the one that the description asks for.
   std::function<Type(const std::string& name, const Shape& shape)> parameter_type;
   // Low-rank updates: asked for each linear layer of the blocks by its full name and sizes.
@@ -48,7 +50,12 @@ struct LoraParameters {
 struct ModelValues {
   Value hidden;  // [tokens or logit_rows, hidden], after the last norm
   Value logits;  // [tokens or logit_rows, vocab] fp32
+  // What is added to the mean loss of a batch (the load balancing of mixtures): rank 0, where the model has such a term
+  // and `with_loss` asks for it.
+  std::optional<Value> aux_loss;
   std::vector<LoraParameters> lora;
+  // Parameters that files hold in parts: the names of these, which follow each other along the first axis.
+  std::map<std::string, std::vector<std::string>> parts;
 };
 
 // Inputs that it declares: input_ids, positions, segments [T] I32 (segment -1: padding), and as options ask slots [T],
@@ -59,6 +66,7 @@ ModelValues build(const Description& description, Graph& graph, const ModelOptio
 struct TensorSpec {
   std::string name;
   Shape shape;
+  std::vector<std::string> parts;  // as in ModelValues; empty: a file holds it as it is
 };
 std::vector<TensorSpec> expected_tensors(const Description& description);
 

@@ -26,31 +26,62 @@ bool equal(const HostTensor& a, const HostTensor& b) {
 // Checkpoints of the bare model lack the prefix that the model with a head gives to all but the head.
 class Names {
  public:
-  Names(const formats::Package& package, std::string prefix) : prefix_(std::move(prefix)) {
+  Names(const formats::Package& package, const TensorNames& names) : prefix_(names.prefix), aliases_(names.aliases) {
     for (const std::string& name : package.names()) {
       present_.insert(name);
       with_prefix_ = with_prefix_ || name.starts_with(prefix_);
     }
   }
   std::string in_file(const std::string& parameter) const {
-    if (!with_prefix_ && !prefix_.empty() && parameter.starts_with(prefix_)) return parameter.substr(prefix_.size());
-    return parameter;
+    const bool bare = !with_prefix_ && !prefix_.empty() && parameter.starts_with(prefix_);
+    const std::string name = bare ? parameter.substr(prefix_.size()) : parameter;
+    if (has(name)) return name;
+    for (const auto& [theirs, ours] : aliases_) {
+      const size_t at = name.find(ours);
+      if (at == std::string::npos) continue;
+      std::string other = name;
+      other.replace(at, ours.size(), theirs);
+      if (has(other)) return other;
+    }
+    return name;
   }
   bool has(const std::string& name) const { return present_.count(name) != 0; }
   const std::set<std::string>& all() const { return present_; }
 
  private:
   std::string prefix_;
+  std::vector<std::pair<std::string, std::string>> aliases_;
   std::set<std::string> present_;
   bool with_prefix_ = false;
 };
 
 }  // namespace
 
-std::optional<std::string> LoadedModel::parameter_of(const std::string& tensor) const {
-  for (const auto& [parameter, name] : files)
-    if (name == tensor) return parameter;
+std::optional<LoadedModel::Place> LoadedModel::place_of(const std::string& tensor) const {
+  for (const auto& [parameter, names] : files) {
+    const auto at = std::find(names.begin(), names.end(), tensor);
+    if (at != names.end()) return Place{parameter, static_cast<size_t>(at - names.begin()), names.size()};
+  }
   return std::nullopt;
+}
+
+HostTensor LoadedModel::tensor(const std::string& parameter) const {
+  const std::vector<std::string>& names = files.at(parameter);
+  if (names.size() == 1) return package->tensor(names[0]);
+  HostTensor whole;
+  int64_t at = 0;
+  for (const std::string& name : names) {
+    HostTensor part = package->tensor(name);
+    part = part.storage() == Storage::Plain ? part.cast(DType::F32) : dequantized(part);
+    if (at == 0) {
+      Shape shape = part.shape();
+      shape[0] *= static_cast<int64_t>(names.size());
+      whole = HostTensor(DType::F32, shape);
+    }
+    std::ranges::copy(part.data<float>(), whole.mutable_data<float>().begin() + at);
+    at += part.shape().elements();
+  }
+  return whole;
 }
 
 Type LoadedModel::parameter_type(const std::string& name, const Shape& shape) const {
@@ -67,14 +98,15 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
   model.generation_config = package->generation_config();
   model.description = describe(model.config);
   Description& d = model.description;
-  const Names names(*package, d.names.prefix);
+  const Names names(*package, d.names);
 
   // What the configuration says of tying counts unless the file holds two different tables; then they are two.
-  const std::string embedding = d.names.prefix + d.names.embedding + ".weight", head = d.names.head + ".weight";
+  const std::string embedding = d.names.prefix + d.names.embedding + ".weight",
+                    head = names.in_file(d.names.head + ".weight");
   std::set<std::string> used;
   if (d.tied_head && names.has(head)) {
     if (!names.has(names.in_file(embedding))) {
-      model.files[embedding] = head;
+      model.files[embedding] = {head};
     } else if (equal(package->tensor(head), package->tensor(names.in_file(embedding)))) {
       used.insert(head);
     } else {
@@ -83,17 +115,23 @@ LoadedModel load(std::shared_ptr<const formats::Package> package) {
   }
 
   for (const TensorSpec& spec : expected_tensors(d)) {
-    std::string& file = model.files[spec.name];
-    if (file.empty()) file = names.in_file(spec.name);
-    if (!names.has(file)) throw DataError("{}: tensor {} is missing", package->where(), file);
-    const auto tensor = package->info(file);
-    if (!is_floating(tensor.dtype))
-      throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file, name_of(tensor.dtype));
-    if (tensor.shape != spec.shape)
-      throw DataError("{}: tensor {} has shape {}, but the configuration asks for {}", package->where(), file,
-                      tensor.shape.to_string(), spec.shape.to_string());
-    model.storages[spec.name] = tensor.storage;
-    used.insert(file);
+    std::vector<std::string>& files = model.files[spec.name];
+    if (files.empty() && spec.parts.empty()) files = {names.in_file(spec.name)};
+    for (const std::string& part : spec.parts) files.push_back(names.in_file(part));
+    Shape shape = spec.shape;
+    if (files.size() > 1) shape[0] /= static_cast<int64_t>(files.size());
+    for (const std::string& file : files) {
+      if (!names.has(file)) throw DataError("{}: tensor {} is missing", package->where(), file);
+      const auto tensor = package->info(file);
+      if (!is_floating(tensor.dtype))
+        throw DataError("{}: tensor {} is of type {}, not floating point", package->where(), file,
+                        name_of(tensor.dtype));
+      if (tensor.shape != shape)
+        throw DataError("{}: tensor {} has shape {}, but the configuration asks for {}", package->where(), file,
+                        tensor.shape.to_string(), shape.to_string());
+      model.storages[spec.name] = files.size() > 1 ? Storage::Plain : tensor.storage;
+      used.insert(file);
+    }
   }
   for (const std::string& name : names.all()) {
     if (used.count(name)) continue;
@@ -134,7 +172,7 @@ void decode_unreadable_blocks(LoadedModel& model, Backend& backend) {
     if (storage == Storage::Plain) continue;
     auto [at, fresh] = readable.try_emplace(storage, false);
     if (fresh) {
-      const Shape shape = model.package->tensor(model.files.at(name)).shape();
+      const Shape shape = model.package->info(model.files.at(name)[0]).shape;
       at->second = shape.rank() == 2 && reads(backend, Type(DType::F32, shape, storage));
       if (!at->second)
         log_info("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
@@ -150,7 +188,7 @@ void decode_all_blocks(LoadedModel& model) {
 void upload_parameters(const LoadedModel& model, Storehouse& store) {
   for (const TensorSpec& spec : expected_tensors(model.description)) {
     if (store.has(spec.name)) continue;
-    const HostTensor tensor = model.package->tensor(model.files.at(spec.name));
+    const HostTensor tensor = model.tensor(spec.name);
     const Type type = model.parameter_type(spec.name, spec.shape);
     store.get(spec.name, type);
     if (type.storage != Storage::Plain || (tensor.storage() == Storage::Plain && tensor.dtype() == DType::F32))

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,11 +21,19 @@ struct LoadedModel {
   Description description;
   nlohmann::json config, generation_config;  // generation_config is null where the package has none
   std::shared_ptr<const formats::Package> package;
-  std::map<std::string, std::string> files;  // parameter → its tensor's name in the package
-  std::map<std::string, Storage> storages;   // how a parameter is kept in memory: as it is stored there, or plain
+  // Parameter → its tensor's name in the package; several where the file holds it in parts (ModelValues::parts).
+  std::map<std::string, std::vector<std::string>> files;
+  std::map<std::string, Storage> storages;  // how a parameter is kept in memory: as it is stored there, or plain
 
-  // The parameter that a tensor of the package is; none for those that the model does not use.
-  std::optional<std::string> parameter_of(const std::string& tensor) const;
+  // The parameter that a tensor of the package is, or is part `index` of `count` of; none for those that the model does
+  // not use.
+  struct Place {
+    std::string parameter;
+    size_t index = 0, count = 1;
+  };
+  std::optional<Place> place_of(const std::string& tensor) const;
+  // A parameter's values as the package holds them; those in parts are decoded to fp32 and joined.
+  HostTensor tensor(const std::string& parameter) const;
   // Type of a parameter in memory: fp32, plain or in blocks as `storages` says. For ModelOptions.
   Type parameter_type(const std::string& name, const Shape& shape) const;
 };

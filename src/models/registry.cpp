@@ -2,15 +2,41 @@
 
 namespace hierarchos::models {
 
+void describe_falcon(ConfigReader& config, Description& d);
+void describe_gemma(ConfigReader& config, Description& d);
+void describe_gemma2(ConfigReader& config, Description& d);
+void describe_gemma3_text(ConfigReader& config, Description& d);
 void describe_gpt2(ConfigReader& config, Description& d);
+void describe_gpt_neox(ConfigReader& config, Description& d);
+void describe_granite(ConfigReader& config, Description& d);
 void describe_llama(ConfigReader& config, Description& d);
+void describe_mistral(ConfigReader& config, Description& d);
+void describe_mixtral(ConfigReader& config, Description& d);
+void describe_olmo2(ConfigReader& config, Description& d);
+void describe_phi3(ConfigReader& config, Description& d);
+void describe_qwen3(ConfigReader& config, Description& d);
+void describe_stablelm(ConfigReader& config, Description& d);
 
 const std::vector<Family>& families() {
   // One line an architecture.
+  // clang-format off
   static const std::vector<Family> table = {
+      {"falcon", describe_falcon},
+      {"gemma", describe_gemma},
+      {"gemma2", describe_gemma2},
+      {"gemma3_text", describe_gemma3_text},
       {"gpt2", describe_gpt2},
+      {"gpt_neox", describe_gpt_neox},
+      {"granite", describe_granite},
       {"llama", describe_llama},
+      {"mistral", describe_mistral},
+      {"mixtral", describe_mixtral},
+      {"olmo2", describe_olmo2},
+      {"phi3", describe_phi3},
+      {"qwen3", describe_qwen3},
+      {"stablelm", describe_stablelm},
   };
+  // clang-format on
   return table;
 }
 

@@ -18,47 +18,39 @@ nn::RopeKind kind_of(const ConfigReader& rope, const std::string& name) {
 
 double yarn_mscale(double scale, double mscale) { return scale <= 1 ? 1.0 : 0.1 * mscale * std::log(scale) + 1.0; }
 
-}  // namespace
+// What is said beside the object.
+struct Outer {
+  double theta = 10000, partial = 1;
+  std::optional<int64_t> original;
+};
 
-nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_positions, double default_theta) {
-  static const nlohmann::json kEmpty = nlohmann::json::object();
-  const nlohmann::json* old_spelling = config.find("rope_scaling");
-  const nlohmann::json* new_spelling = config.find("rope_parameters");
-  for (auto [key, value] : {std::pair{"rope_scaling", old_spelling}, {"rope_parameters", new_spelling}})
-    if (value && !value->is_object()) config.fail(key, fmt::format("must be an object, not {}", value->dump()));
-  // As the reference: a rope_scaling that is not empty wins.
-  const bool use_old = old_spelling && !old_spelling->empty();
-  ConfigReader rope(use_old        ? *old_spelling
-                    : new_spelling ? *new_spelling
-                                   : kEmpty,
-                    config.where(), use_old ? "rope_scaling." : "rope_parameters.");
-
+nn::RopeParams parse(ConfigReader& rope, int64_t head_dim, int64_t max_positions, const Outer& outer) {
   nn::RopeParams p;
   // "rope_type" counts where both spellings are there.
   const std::string type = rope.text("rope_type", rope.text("type", "default"));
   rope.find("type");
   p.kind = kind_of(rope, type);
-  const double outer_theta = config.number("rope_theta", default_theta);
-  p.theta = rope.number("rope_theta", outer_theta);
-  const double outer_partial = config.number("partial_rotary_factor", 1.0);
-  const double partial = rope.number("partial_rotary_factor", outer_partial);
+  p.theta = rope.number("rope_theta", outer.theta);
+  const double partial = rope.number("partial_rotary_factor", outer.partial);
   p.dim = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
   p.max_positions = max_positions;
-  if (!(p.theta > 0) || !std::isfinite(p.theta))
-    rope.fail("rope_theta", fmt::format("must be positive, not {}", p.theta));
+  if (!(p.theta > 0)) rope.fail("rope_theta", fmt::format("must be positive, not {}", p.theta));
   if (!(partial > 0 && partial <= 1))
     rope.fail("partial_rotary_factor", fmt::format("must be in (0, 1], not {}", partial));
-  if (p.dim < 2 || p.dim % 2 != 0)
-    config.unsupported("head_dim",
-                       fmt::format("gives {} rotated channels; RoPE needs an even number of at least 2", p.dim));
+  // A part of an odd number of channels is rounded up, where that part's size is not needed besides.
+  const bool may_be_odd = p.kind != nn::RopeKind::Yarn && p.kind != nn::RopeKind::LongRope && p.dim < head_dim;
+  if (p.dim < 2 || (p.dim % 2 != 0 && !may_be_odd))
+    rope.unsupported("partial_rotary_factor",
+                     fmt::format("{} and a head of {} channels give {} rotated ones; RoPE needs an even number of at "
+                                 "least 2",
+                                 partial, head_dim, p.dim));
 
   std::optional<double> factor = rope.number({"factor"});
   // The key beside the object wins over the one in it, which wins over max_position_embeddings.
   const bool scaled =
       p.kind == nn::RopeKind::Yarn || p.kind == nn::RopeKind::LongRope || p.kind == nn::RopeKind::Llama3;
   const std::optional<int64_t> inner_original = rope.integer({"original_max_position_embeddings"});
-  const std::optional<int64_t> outer_original = config.integer({"original_max_position_embeddings"});
-  p.original_max_positions = outer_original.value_or(inner_original.value_or(max_positions));
+  p.original_max_positions = outer.original.value_or(inner_original.value_or(max_positions));
   if (scaled && p.original_max_positions < 2)
     rope.fail("original_max_position_embeddings", fmt::format("must be at least 2, not {}", p.original_max_positions));
   const double implied =
@@ -89,7 +81,9 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
     case nn::RopeKind::Dynamic:
       p.factor = need_factor();
       if (p.dim < 4)
-        config.unsupported("head_dim", "of 2 cannot be used with dynamic RoPE, whose exponent is dim/(dim - 2)");
+        rope.unsupported(
+            "rope_type",
+            "is dynamic; a rotation of 2 channels cannot be used with dynamic RoPE, whose exponent is dim/(dim - 2)");
       break;
     case nn::RopeKind::Yarn:
       if (!factor) factor = implied;
@@ -118,8 +112,8 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
       if (!factor) factor = implied;
       p.factor = need_factor();
       for (auto [key, list] : {std::pair{"short_factor", &p.short_factor}, {"long_factor", &p.long_factor}}) {
-        if (static_cast<int64_t>(list->size()) != p.dim / 2)
-          rope.fail(key, fmt::format("must hold {} numbers, one a pair of rotated channels, not {}", p.dim / 2,
+        if (static_cast<int64_t>(list->size()) != p.pairs())
+          rope.fail(key, fmt::format("must hold {} numbers, one a pair of rotated channels, not {}", p.pairs(),
                                      list->size()));
         for (double f : *list)
           if (!(f > 0)) rope.fail(key, fmt::format("must hold positive numbers, not {}", f));
@@ -133,6 +127,41 @@ nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_pos
     }
   }
   return p;
+}
+
+}  // namespace
+
+nn::RopeParams read_rope(ConfigReader& config, int64_t head_dim, int64_t max_positions, const RopeDefaults& defaults) {
+  static const nlohmann::json kEmpty = nlohmann::json::object();
+  const nlohmann::json* old_spelling = config.find("rope_scaling");
+  const nlohmann::json* new_spelling = config.find("rope_parameters");
+  for (auto [key, value] : {std::pair{"rope_scaling", old_spelling}, {"rope_parameters", new_spelling}})
+    if (value && !value->is_object()) config.fail(key, fmt::format("must be an object, not {}", value->dump()));
+  // As the reference: a rope_scaling that is not empty wins.
+  const bool use_old = old_spelling && !old_spelling->empty();
+  ConfigReader rope(use_old        ? *old_spelling
+                    : new_spelling ? *new_spelling
+                                   : kEmpty,
+                    config.where(), use_old ? "rope_scaling." : "rope_parameters.");
+  Outer outer;
+  outer.theta = config.number(defaults.theta_key, defaults.theta);
+  outer.partial = config.number(defaults.partial_key, defaults.partial);
+  outer.original = config.integer({"original_max_position_embeddings"});
+  if (!outer.original) outer.original = defaults.original_max_positions;
+  return parse(rope, head_dim, max_positions, outer);
+}
+
+nn::RopeParams read_rope_entry(ConfigReader& rope, int64_t head_dim, int64_t max_positions, double default_theta) {
+  Outer outer;
+  outer.theta = default_theta;
+  nn::RopeParams p = parse(rope, head_dim, max_positions, outer);
+  p.truncate = true;  // the reference looks for it beside the entries
+  return p;
+}
+
+void expect_whole_rotation(const ConfigReader& config, const nn::RopeParams& rope, int64_t head_dim) {
+  // The reference's default rotation ignores the factor, its scaled ones fail with it.
+  if (rope.dim != head_dim) config.unsupported("partial_rotary_factor", "is below 1; this family rotates whole heads");
 }
 
 }  // namespace hierarchos::models

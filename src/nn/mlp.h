@@ -8,9 +8,11 @@
 
 namespace hierarchos::nn {
 
+// Gated: down(act(gate(x)) · up(x)), of two projections or one whose first half is the gate. Else down(act(up(x))).
 struct MlpWeights {
-  std::optional<LinearWeights> gate;  // present: down(act(gate(x)) · up(x)); absent: down(act(up(x)))
-  LinearWeights up, down;
+  std::optional<LinearWeights> gate, gate_up;
+  std::optional<LinearWeights> up;  // absent with gate_up
+  LinearWeights down;
 };
 
 // act: the activation's Hugging Face name.

@@ -11,7 +11,7 @@ namespace hierarchos::nn {
 namespace {
 
 std::vector<double> plain_frequencies(double theta, int64_t dim) {
-  std::vector<double> inverse(static_cast<size_t>(dim / 2));
+  std::vector<double> inverse(static_cast<size_t>((dim + 1) / 2));
   for (size_t i = 0; i < inverse.size(); ++i)
     inverse[i] = 1.0 / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(dim));
   return inverse;
@@ -87,7 +87,7 @@ std::vector<double> rope_inverse_frequencies(const RopeParams& p, int64_t sequen
 }
 
 RopeTables rope_tables(Graph& graph, const std::string& name, const RopeParams& params, int64_t tokens) {
-  const Type type(DType::F32, {tokens, params.dim / 2});
+  const Type type(DType::F32, {tokens, params.pairs()});
   auto table = [params, type](bool sine) {
     return [params, type, sine](std::span<const HostTensor> inputs) {
       const auto positions = inputs[0].data<int32_t>();
@@ -101,7 +101,7 @@ RopeTables rope_tables(Graph& graph, const std::string& name, const RopeParams& 
       for (const auto& [segment, length] : lengths) inverse[segment] = rope_inverse_frequencies(params, length);
       HostTensor out(DType::F32, type.shape);
       auto values = out.mutable_data<float>();
-      const size_t half = static_cast<size_t>(params.dim / 2);
+      const size_t half = static_cast<size_t>(params.pairs());
       for (size_t t = 0; t < positions.size(); ++t) {
         const std::vector<double>& f = inverse[segments[t]];
         for (size_t i = 0; i < half; ++i) {

@@ -50,12 +50,19 @@ MicroGraph micro_graph(const models::Description& description, const TrainerOpti
   models::ModelOptions model;
   model.tokens = options.tokens;
   model.trainable = options.train_base;
+  model.with_loss = true;
   model.parameter_type = options.parameter_type;
   model.lora = options.lora;
   const models::ModelValues values = models::build(description, graph, model);
   result.lora = values.lora;
   const Value labels = graph.input("labels", Type(DType::I32, {options.tokens}));
-  const Value loss = ops::sum(ops::cross_entropy(values.logits, labels).loss);
+  Value loss = ops::sum(ops::cross_entropy(values.logits, labels).loss);
+  if (values.aux_loss) {
+    // It is added to the mean, so it counts once a scored token of the sum.
+    const Value unscored = ops::full(graph, Shape{}, -100, DType::I32);
+    const Value scored = ops::cast(ops::binary(PointwiseOp::Ne, labels, unscored), DType::F32);
+    loss = ops::add(loss, ops::mul(*values.aux_loss, ops::sum(scored)));
+  }
   graph.output("loss_sum", loss);
 
   std::vector<Value> wanted;
