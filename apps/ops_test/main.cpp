@@ -17,7 +17,7 @@ using namespace hierarchos;
 using namespace hierarchos::ops_test;
 
 struct Options {
-  std::string mode, op = "*", name = "*", device = "cpu", vulkan_limits;
+  std::string mode, op = "*", name = "*", device = "cpu", vulkan_limits, vulkan_tier;
   bool validation = false, verbose = false;
   size_t sample = 0;
   uint64_t seed = 1;
@@ -48,7 +48,7 @@ int run_all(const Options& options) {
   }
 
   Device device;
-  device.backend = open_backend(options.device, {options.vulkan_limits, options.validation});
+  device.backend = open_backend(options.device, {.vulkan_limits = options.vulkan_limits, .vulkan_tier = options.vulkan_tier, .validation = options.validation});
   std::unique_ptr<ThreadPool> pool;
   if (device.backend->kind() == BackendKind::Cpu) {
     pool = std::make_unique<ThreadPool>(default_pool().size() == 1 ? 3 : 1);
@@ -98,6 +98,7 @@ int main(int argc, char** argv) {
   app.add_option("--case", o.name, "Cases, a glob")->capture_default_str();
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N")->capture_default_str();
   app.add_option("--vulkan-limits", o.vulkan_limits, "Clamps the device: shared=32K,group=256,alloc=1G,subgroup=8");
+  app.add_option("--vulkan-tier", o.vulkan_tier, "base: only kernels that every device runs")->check(CLI::IsMember({"base"}));
   app.add_flag("--validation", o.validation, "Turns on Vulkan's validation layers");
   app.add_option("--sample", o.sample, "Runs this many cases, chosen by the seed");
   app.add_option("--seed", o.seed, "Of the choice")->capture_default_str();

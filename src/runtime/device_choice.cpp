@@ -11,6 +11,7 @@ std::unique_ptr<Backend> open_backend(const std::string& name, const DeviceOptio
   if (name == "cpu") return std::make_unique<CpuBackend>();
   VulkanOptions vulkan;
   vulkan.limits = options.vulkan_limits;
+  vulkan.tier = options.vulkan_tier;
   vulkan.validation = options.validation;
   if (name.starts_with("vulkan:")) {
     const char* end = name.data() + name.size();

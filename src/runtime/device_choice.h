@@ -11,6 +11,7 @@ namespace hierarchos {
 
 struct DeviceOptions {
   std::string vulkan_limits;  // clamps a Vulkan device to smaller limits, for tests (VulkanOptions::limits)
+  std::string vulkan_tier;    // "base": only kernels that every Vulkan device runs; empty: the best that it has
   bool validation = false;    // Vulkan's validation layers
 };
 

@@ -1,7 +1,9 @@
 // Device, memory, transfers and submissions.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "backend/vulkan/extensions.h"
 #include "backend/vulkan/vulkan_device.h"
 #include "base/hash.h"
 
@@ -108,11 +110,25 @@ void Device::create_device() {
   std::vector<VkExtensionProperties> extensions(extension_count);
   check(vkEnumerateDeviceExtensionProperties(physical_, nullptr, &extension_count, extensions.data()), "vkEnumerateDeviceExtensionProperties");
   std::vector<const char*> enabled;
-  for (const auto& e : extensions)
-    if (std::strcmp(e.extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) {
-      budget_ = true;
-      enabled.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  const auto enable = [&](const char* name) {
+    const bool there = std::ranges::any_of(extensions, [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
+    if (there) enabled.push_back(name);
+    return there;
+  };
+  budget_ = enable(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  const Matrices matrices = supported_matrices(subgroup.subgroupSize);
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR use_matrices{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR use_bf16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  if (matrices.f16 && use12.shaderFloat16 && use12.vulkanMemoryModel && use11.storageBuffer16BitAccess && enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
+    limits_.matrices_f16 = true;
+    use_matrices.cooperativeMatrix = VK_TRUE;
+    use_matrices.pNext = std::exchange(use.pNext, &use_matrices);
+    if (matrices.bf16 && enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) {
+      limits_.matrices_bf16 = true;
+      use_bf16.shaderBFloat16Type = use_bf16.shaderBFloat16CooperativeMatrix = VK_TRUE;
+      use_bf16.pNext = std::exchange(use.pNext, &use_bf16);
     }
+  }
 
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -146,6 +162,7 @@ void Device::create_device() {
   limits_.preserves_subnormal =
       floats.shaderDenormPreserveFloat32 && floats.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   clamp_limits(limits_, options_.limits);
+  if (limits_.subgroup_size != 32) limits_.matrices_f16 = limits_.matrices_bf16 = false;
   if (limits_.max_group_size < kGroupSize)
     throw DeviceError("{} runs workgroups of {}, the kernels need {}", entry_.name, limits_.max_group_size, kGroupSize);
   unified_ = properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -166,6 +183,26 @@ void Device::create_device() {
   load_cache();
   crumbs_ = std::make_unique<DeviceBuffer>(*this, 256, "breadcrumbs", true);
   std::memset(crumbs_->mapped(), 0xFF, 256);
+}
+
+Device::Matrices Device::supported_matrices(uint32_t subgroup_size) const {
+  // The validation layers of Debian 12 do not know the extensions, and take their use for an error.
+  if (options_.tier == "base" || options_.validation || subgroup_size != 32) return {};
+  const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
+      vkGetInstanceProcAddr(instance_.handle(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  uint32_t count = 0;
+  if (!list || list(physical_, &count, nullptr) != VK_SUCCESS || count == 0) return {};
+  std::vector<VkCooperativeMatrixPropertiesKHR> shapes(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  if (list(physical_, &count, shapes.data()) != VK_SUCCESS) return {};
+  Matrices out;
+  for (const auto& s : shapes) {
+    if (s.MSize != 16 || s.NSize != 16 || s.KSize != 16 || s.scope != VK_SCOPE_SUBGROUP_KHR || s.AType != s.BType ||
+        s.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || s.ResultType != VK_COMPONENT_TYPE_FLOAT32_KHR)
+      continue;
+    out.f16 = out.f16 || s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+    out.bf16 = out.bf16 || s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
+  }
+  return out;
 }
 
 Device::~Device() {
@@ -221,6 +258,7 @@ DeviceInfo Device::info() const {
   h.add(static_cast<uint64_t>(properties_.deviceID));
   h.add(static_cast<uint64_t>(properties_.driverVersion));
   h.add(std::string_view(options_.limits));
+  h.add(static_cast<uint64_t>(limits_.matrices_f16 + 2 * limits_.matrices_bf16));
   info.fingerprint = h.value();
   return info;
 }

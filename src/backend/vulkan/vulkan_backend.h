@@ -29,6 +29,8 @@ struct VulkanLimits {
   bool int16 = false;
   bool int8 = false;
   bool memory_model = false;
+  // Cooperative matrices of 16 × 16 × 16 in subgroups of 32, summed in fp32, of operands in fp16 or bf16.
+  bool matrices_f16 = false, matrices_bf16 = false;
   bool preserves_subnormal = false;  // numbers of fp32 below 2⁻¹²⁶, where a shader asks for it
   bool preserves_special = false;   // signed zeros, infinities and NaNs of fp32, where a shader asks for it
 };
@@ -91,6 +93,7 @@ struct VulkanOptions {
   int device = -1;        // index of enumerate_vulkan_devices(); -1: the first usable that is no software rasteriser
   std::string name;       // or the first whose name contains this
   std::string limits;     // "shared=32K,group=256,alloc=1G,subgroup=8"
+  std::string tier;       // "base" keeps to kernels that every device runs; empty: the best that the device has
   bool validation = false;      // validation layers with synchronization validation, where installed
   bool breadcrumbs = false;     // a mark before every dispatch: slow, names the kernel a device was lost in
   int fail_allocation = -1;     // tests: the n-th device allocation fails

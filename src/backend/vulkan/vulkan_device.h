@@ -113,6 +113,10 @@ class Device final : public VulkanBackend {
   };
   Located locate(Address address, int64_t bytes);
   void create_device();
+  struct Matrices {
+    bool f16 = false, bf16 = false;
+  };
+  Matrices supported_matrices(uint32_t subgroup_size) const;  // of 16 × 16 × 16, summed in fp32
   void load_cache();
   void save_cache();
   std::string cache_path() const;

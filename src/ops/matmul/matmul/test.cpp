@@ -238,6 +238,47 @@ OP_CASES(matmul) {
                           s.w2 = v[3];
                         }));
 
+  // Halves by tiles of matrix units: whole tiles, edges in each direction, lines off their alignment, sums that are split,
+  // each way that operands can lie, two products, every part of the epilogue.
+  for (DType dtype : {DType::F16, DType::BF16}) {
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+             {128, 256, 128}, {130, 72, 104}, {257, 131, 77}, {16, 16, 16}, {40, 64, 2056}, {20, 1500, 48}, {1600, 1400, 65}})
+      cases.push_back(plain(m, n, k, dtype, dtype));
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{128, 64, 192}, {90, 200, 130}, {33, 47, 61}})
+      for (int which = 1; which < 4; ++which) {
+        const bool x = (which & 1) != 0, w = (which & 2) != 0;
+        OpCase c;
+        c.name = fmt::format("{}{} {}", x ? "xT " : "", w ? "wT" : "", label(m, n, k, dtype));
+        c.inputs = {OpInput::normal(dtype, x ? Shape{k, m} : Shape{m, k}), OpInput::normal(dtype, w ? Shape{k, n} : Shape{n, k})};
+        c.build = [x, w](Graph&, const std::vector<Value>& v) {
+          return std::vector<Value>{matmul(x ? transpose(v[0]) : v[0], w ? transpose(v[1]) : v[1])};
+        };
+        c.tolerance = tolerance(dtype);
+        c.grad = false;
+        cases.push_back(c);
+      }
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{128, 128, 64}, {70, 150, 96}, {300, 36, 40}}) {
+      cases.push_back(fused(m, n, k, dtype, "LoRA", {.k2 = 8}, [](MatmulSpec& s) { s.alpha2 = 1.7; }, false));
+      cases.push_back(fused(m, n, k, dtype, "two products", {.k2 = 70, .bias = true, .residual = true},
+                            [](MatmulSpec& s) { s.alpha = 0.6; s.act = "gelu"; }, false));
+      cases.push_back(fused(m, n, k, dtype, "gate", {.k2 = k},
+                            [](MatmulSpec& s) { s.combine = "gate"; s.act = "silu"; }, false));
+      cases.push_back(fused(m, n, k, dtype, "gate with everything", {.k2 = k, .bias = true, .bias2 = true, .residual = true},
+                            [](MatmulSpec& s) { s.combine = "gate"; s.act = "gelu_tanh"; s.alpha = 0.7; s.alpha2 = 1.2; }, false));
+      OpCase same = plain(m, n, k, dtype, dtype);
+      same.name = "gate of one operand " + label(m, n, k, dtype);
+      same.inputs.push_back(OpInput::normal(dtype, Shape{n, k}, 0.5));
+      same.build = [](Graph&, const std::vector<Value>& v) {
+        return std::vector<Value>{matmul({.x1 = v[0], .w1 = v[1], .x2 = v[0], .w2 = v[2], .combine = "gate", .act = "silu"})};
+      };
+      same.tolerance = 2 * tolerance(dtype);
+      same.grad = false;
+      cases.push_back(same);
+      cases.push_back(fused(m, n, k, dtype, "row scale, soft cap", {.row_scale = true, .bias = true},
+                            [](MatmulSpec& s) { s.softcap = 5; s.out_dtype = DType::F32; }, false));
+    }
+  }
+
   // A 135M Llama's projections: decode, a short prompt, training rows; a LoRA's narrow products.
   for (DType dtype : {DType::F32, DType::BF16})
     for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1536, 576},
@@ -257,6 +298,21 @@ OP_CASES(matmul) {
       c.grad = false;
       cases.push_back(c);
     }
+  // A square product, and the projections of a 1.2B Llama (hidden 2048, MLP 8192) at 512 and 8192 tokens.
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{4096, 4096, 4096},
+                                                                   {512, 3072, 2048},
+                                                                   {512, 2048, 2048},
+                                                                   {512, 16384, 2048},
+                                                                   {512, 2048, 8192},
+                                                                   {8192, 3072, 2048},
+                                                                   {8192, 16384, 2048},
+                                                                   {8192, 2048, 8192}}) {
+    OpCase c = plain(m, n, k, DType::BF16, DType::BF16);
+    c.name += " perf";
+    c.perf = true;
+    c.grad = false;
+    cases.push_back(c);
+  }
   for (Storage storage : {Storage::Q8_0, Storage::Q4_0})
     for (int64_t m : {1, 512}) {
       OpCase c = plain(m, 1536, 576, DType::F32, DType::F32);

@@ -1,6 +1,6 @@
 // Which kernel a product gets: matvec for at most eight rows of x (decoding), else tiles of 128, 64 or 32, the largest
-// that still gives a large device enough workgroups; a long sum over few tiles is split and added up in order. The
-// choice depends on shapes only.
+// that still gives a large device enough workgroups; a long sum over few tiles is split and added up in order. Operands
+// in fp16 or bf16 go to cooperative matrices where the device has them. The choice depends on shapes, types and device only.
 #include "ops/matmul/matmul/matmul.h"
 
 #include <algorithm>
@@ -64,6 +64,20 @@ Matrix matrix_of(const KernelRequest& request, int operand, size_t batch_axes) {
 bool vectors(const Matrix& m, int64_t granule, int64_t batch_stride) {
   const int64_t run = m.along ? m.rows : m.depth, lines = m.along ? m.depth : m.rows;
   return run % granule == 0 && (lines <= 1 || m.stride % granule == 0) && batch_stride % granule == 0;
+}
+
+// Whether cooperative matrices compute the product: operands of one 16-bit type, and no factor that would have to be
+// applied to elements of x. At least a tile's worth of rows and columns, or most of it would be waste.
+bool on_matrices(VulkanBackend& backend, const KernelRequest& request, const MatmulOperands& at, int64_t m, int64_t n) {
+  const DType type = request.inputs[0].dtype;
+  const bool have = (type == DType::F16 && backend.limits().matrices_f16) || (type == DType::BF16 && backend.limits().matrices_bf16);
+  if (!have || at.norm_weight >= 0 || (at.row_scale >= 0 && at.x2 >= 0) || m < 16 || n < 16) return false;
+  for (int operand : {at.x1, at.w1, at.x2, at.w2}) {
+    if (operand < 0) continue;
+    const TensorDesc& t = request.inputs[static_cast<size_t>(operand)];
+    if (t.dtype != type || t.storage != Storage::Plain) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -154,12 +168,31 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
       static_cast<uint32_t>(std::min<int64_t>(m, 8)),
   };
   const bool few_rows = m <= 8 && along_depth;
+  // Both products are read alike; a gate's lie along k.
+  const bool alike = !two || (matrices[0].along == matrices[2].along && matrices[1].along == matrices[3].along);
+  const bool coop = !few_rows && alike && (!gate || along_depth) && on_matrices(backend, request, at, m, n);
   std::string module;
   int64_t partial_bytes = 0;
   if (few_rows) {
     module = args.k1 <= 1024 ? "matmul/matvec_64" : "matmul/matvec_128";
     args.tiles_m = 1;
     args.tiles_n = static_cast<uint32_t>((n + kRowsOfW - 1) / kRowsOfW);
+  } else if (coop) {
+    const auto tiles = [&](int64_t size) {
+      return ((m + size - 1) / size) * ((n * (gate ? 2 : 1) + size - 1) / size) * batches;
+    };
+    const int64_t size = tiles(128) >= kEnoughGroups && m > 64 && n > 64 ? 128 : 64;
+    const int64_t k = args.k1;
+    if (tiles(size) < kEnoughGroups && !two && k >= 1024 && tiles(size) > 0) {
+      const int64_t splits = std::min((2 * kEnoughGroups + tiles(size) - 1) / tiles(size), k / 256);
+      args.k_slice = static_cast<uint32_t>(((k + splits - 1) / splits + 63) / 64 * 64);
+      args.splits = static_cast<uint32_t>((k + args.k_slice - 1) / args.k_slice);
+    }
+    if (args.splits > 1) partial_bytes = batches * args.splits * m * n * 4;
+    module = fmt::format("matmul/coop_{}_{}_{}", size, request.inputs[0].dtype == DType::F16 ? "f16" : "bf16",
+                         gate ? "gate" : fmt::format("{}{}", matrices[0].along ? 'm' : 'k', matrices[1].along ? 'n' : 'k'));
+    args.tiles_m = static_cast<uint32_t>((m + size - 1) / size);
+    args.tiles_n = static_cast<uint32_t>((n * (gate ? 2 : 1) + size - 1) / size);
   } else {
     const auto tiles = [&](int64_t size) { return ((m + size - 1) / size) * ((n + size - 1) / size) * batches; };
     int64_t size = std::min(m, n) <= 32 ? 32 : 64;
@@ -181,6 +214,16 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
 
   const PipelineOptions options{.argument_buffer = true};
   const VulkanPipeline* pipeline = &backend.pipeline(module, "main", constants, options);
+  // The gate on cooperative matrices reads x once; two operands that turn out to be different ones go to plain tiles.
+  struct Fallback {
+    VulkanBackend& backend;
+    std::vector<uint32_t> constants;
+    uint32_t tiles_m, tiles_n;
+  };
+  std::shared_ptr<Fallback> fallback;
+  if (gate && coop)
+    fallback = std::make_shared<Fallback>(Fallback{backend, {std::begin(constants), std::end(constants)},
+                                                   static_cast<uint32_t>((m + 63) / 64), static_cast<uint32_t>((n + 63) / 64)});
   const VulkanPipeline* combine =
       args.splits > 1 ? &backend.pipeline("matmul/combine", "main", constants, options) : nullptr;
   auto kernel = std::make_unique<RecordedKernel>(fmt::format(
@@ -189,7 +232,8 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
   kernel->scratch = partial_bytes;
   kernel->dependent = args.splits > 1 ? 2 : 1;
 
-  const int64_t granule = few_rows ? 8 : 4;
+  const int64_t granule = few_rows || coop ? 8 : 4;
+  constexpr uint32_t kVecY = 256;
   std::array<uint64_t, 4> alignment{};  // of addresses, for reads of several elements; 0: element by element
   for (size_t i = 0; i < matrices.size(); ++i)
     if (matrices[i].blocks)
@@ -223,9 +267,17 @@ std::unique_ptr<Kernel> matmul_vulkan(VulkanBackend& backend, const KernelReques
       used.bias2 = address(at.bias2);
       used.residual = address(at.residual) + static_cast<uint64_t>(plane * n * residual_size);
       used.y = operands[static_cast<size_t>(at.count)] + static_cast<uint64_t>(plane * n * y_size);
+      if (n % 4 == 0 && used.y % static_cast<uint64_t>(4 * y_size) == 0) used.flags |= kVecY;
       used.partial = used.splits > 1 ? operands[static_cast<size_t>(at.count) + 1] : 0;
       if (o > 0 && used.splits > 1) recorder.barrier();  // the scratch is used again
-      dispatch(recorder, *pipeline, used, uint64_t{used.tiles_m} * used.tiles_n * used.batches * used.splits);
+      const VulkanPipeline* chosen = pipeline;
+      if (fallback && (used.x1 != used.x2 || used.x1_row != used.x2_row || used.x1_batch != used.x2_batch)) {
+        chosen = &fallback->backend.pipeline("matmul/tile_64", "main", fallback->constants, options);
+        used.tiles_m = fallback->tiles_m;
+        used.tiles_n = fallback->tiles_n;
+        used.flags &= ~kVecY;
+      }
+      dispatch(recorder, *chosen, used, uint64_t{used.tiles_m} * used.tiles_n * used.batches * used.splits);
       if (used.splits == 1) continue;
       recorder.barrier();
       dispatch(recorder, *combine, used, groups_of(static_cast<uint64_t>(batches * m * n), 256));
