@@ -245,7 +245,7 @@ void GgufFile::read_tensor_infos(Reader& in, uint64_t count, uint64_t alignment)
       e.bytes = static_cast<size_t>(bytes);
     }
     if (e.begin % alignment != 0) bad(fmt::format("its offset {} is not a multiple of {}", e.begin, alignment));
-    if (!entries_.emplace(name, std::move(e)).second) fail(fmt::format("tensor {} occurs twice", shown(name)));
+    if (!entries_.emplace(name, e).second) fail(fmt::format("tensor {} occurs twice", shown(name)));
   }
 
   const size_t data = (in.at() + alignment - 1) / alignment * alignment, size = bytes_.size();

@@ -9,13 +9,13 @@ const Type& Value::type() const { return function->values[id].type; }
 Graph& Value::graph() const { return function->graph(); }
 
 ValueId Function::add_argument(Type type) {
-  ValueId id = add_value(std::move(type), -1, static_cast<int32_t>(arguments.size()));
+  ValueId id = add_value(type, -1, static_cast<int32_t>(arguments.size()));
   arguments.push_back(id);
   return id;
 }
 
 ValueId Function::add_value(Type type, int32_t producer, int32_t output) {
-  values.push_back({std::move(type), producer, output});
+  values.push_back({type, producer, output});
   return static_cast<ValueId>(values.size() - 1);
 }
 

@@ -159,7 +159,7 @@ std::vector<Value> Graph::emit(const OpDef& op, std::vector<Value> inputs, Attrs
   const auto index = static_cast<int32_t>(f.nodes.size());
   std::vector<Value> values;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    node.outputs.push_back(f.add_value(std::move(outputs[i]), index, static_cast<int32_t>(i)));
+    node.outputs.push_back(f.add_value(outputs[i], index, static_cast<int32_t>(i)));
     values.push_back({&f, node.outputs.back()});
   }
   f.nodes.push_back(std::move(node));

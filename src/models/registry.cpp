@@ -14,6 +14,7 @@ void describe_mistral(ConfigReader& config, Description& d);
 void describe_mixtral(ConfigReader& config, Description& d);
 void describe_olmo2(ConfigReader& config, Description& d);
 void describe_phi3(ConfigReader& config, Description& d);
+void describe_qwen2(ConfigReader& config, Description& d);
 void describe_qwen3(ConfigReader& config, Description& d);
 void describe_stablelm(ConfigReader& config, Description& d);
 
@@ -33,6 +34,7 @@ const std::vector<Family>& families() {
       {"mixtral", describe_mixtral},
       {"olmo2", describe_olmo2},
       {"phi3", describe_phi3},
+      {"qwen2", describe_qwen2},
       {"qwen3", describe_qwen3},
       {"stablelm", describe_stablelm},
   };

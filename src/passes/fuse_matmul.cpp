@@ -1,9 +1,9 @@
 // Folds what stands around a matrix product into its prologue and epilogue.
 #include <algorithm>
+#include <iterator>
 
 #include "ops/matmul/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
-#include "ops/reduce/rms_norm/rms_norm.h"
 #include "passes/passes.h"
 
 namespace hierarchos {
@@ -16,8 +16,9 @@ std::optional<PointwiseOp> single_instruction(const Node& node) {
   if (expr.code.size() != 1 || expr.results.size() != 1 || expr.results[0] != expr.inputs) return std::nullopt;
   const PointwiseInstr& instr = expr.code[0];
   const int32_t operands[] = {instr.a, instr.b, instr.c};
-  for (int i = 0; i < arity_of(instr.op); ++i)
-    if (operands[i] != i) return std::nullopt;
+  const auto arity = std::min<size_t>(static_cast<size_t>(arity_of(instr.op)), std::size(operands));
+  for (size_t i = 0; i < arity; ++i)
+    if (operands[i] != static_cast<int32_t>(i)) return std::nullopt;
   return instr.op;
 }
 

@@ -121,8 +121,9 @@ void q6_k(const Byte* b, float* y) {
     for (int i = 0; i < 32; ++i)
       for (int part = 0; part < 4; ++part) {
         const Byte four = low[i + 32 * (part % 2)];
+        const int scale = scales[i / 16 + 2 * part];
         const int q = ((part < 2 ? four & 15 : four >> 4) | (((high[i] >> (2 * part)) & 3) << 4)) - 32;
-        y[i + 32 * part] = d * static_cast<float>(scales[i / 16 + 2 * part]) * static_cast<float>(q);
+        y[i + 32 * part] = d * static_cast<float>(scale) * static_cast<float>(q);
       }
 }
 

@@ -123,7 +123,7 @@ std::vector<double> HostTensor::to_doubles() const {
 }
 
 HostTensor HostTensor::cast(DType dtype) const {
-  const HostTensor plain = dequantized(*this);
+  HostTensor plain = dequantized(*this);
   if (plain.dtype() == dtype) return plain;
   HostTensor out(dtype, shape_);
   convert(plain, dtype, out.mutable_bytes().data());

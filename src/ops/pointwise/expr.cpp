@@ -317,10 +317,10 @@ std::vector<bool> integer_registers(const PointwiseExpr& expr, const std::vector
       if (is_int(r) != is_int(s)) fail("mixes an integer and a floating operand; convert one with to_float or to_int");
     };
     switch (instr.op) {
-      case PointwiseOp::Const: integer.push_back(false); continue;
-      case PointwiseOp::IConst: integer.push_back(true); continue;
-      case PointwiseOp::ToInt: integer.push_back(true); continue;
+      case PointwiseOp::Const:
       case PointwiseOp::ToFloat: integer.push_back(false); continue;
+      case PointwiseOp::IConst:
+      case PointwiseOp::ToInt: integer.push_back(true); continue;
       case PointwiseOp::Lt:
       case PointwiseOp::Le:
       case PointwiseOp::Eq:

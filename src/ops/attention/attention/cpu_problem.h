@@ -69,7 +69,7 @@ class BoundAttention {
 
   const AttentionProblem& p;
 
-  const std::byte* data(int operand) const { return operands_[static_cast<size_t>(p.first + operand)]; }
+  const std::byte* data(int operand) const { return operands_[static_cast<size_t>(p.first) + static_cast<size_t>(operand)]; }
   const int32_t* ints(int operand) const { return reinterpret_cast<const int32_t*>(data(operand)); }
   const float* floats(int operand) const { return reinterpret_cast<const float*>(data(operand)); }
 
