@@ -1,6 +1,8 @@
 #include "check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "generate/beam.h"
@@ -88,6 +90,20 @@ Check check_ids(const std::string& what, const std::vector<int32_t>& ours, const
   return check;
 }
 
+// Without a mask, the reference's generate() takes padding tokens in the prompt for absent, unless they may end a text.
+std::vector<int32_t> without_padding(const std::vector<int32_t>& prompt, const models::LoadedModel& model) {
+  const auto setting = [&](const char* key) {
+    const nlohmann::json& own = model.generation_config;
+    return own.is_object() && own.contains(key) ? own[key] : model.config.value(key, nlohmann::json());
+  };
+  const nlohmann::json pad = setting("pad_token_id"), end = setting("eos_token_id");
+  const bool ends = end.is_array() ? std::ranges::find(end, pad) != end.end() : end == pad;
+  if (!pad.is_number_integer() || ends) return prompt;
+  std::vector<int32_t> kept;
+  std::ranges::copy_if(prompt, std::back_inserter(kept), [&](int32_t id) { return id != pad.get<int64_t>(); });
+  return kept.empty() ? prompt : kept;
+}
+
 std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesystem::path& scratch,
                             const CheckOptions& options) {
   const Subject subject(c, scratch);
@@ -123,12 +139,19 @@ std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesyst
     const Generation& g = *c.generate;
     generate::GenerationSettings settings = generate::read_generation_settings(model.generation_config, model.config);
     settings.max_new_tokens = settings.min_new_tokens = g.new_tokens;
+    settings.do_sample = false;
+    const std::vector<int32_t> prompt = without_padding(g.prompt, model);
+    const auto whole = [&](std::vector<int32_t> ids) {
+      ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+      ids.insert(ids.begin(), g.prompt.begin(), g.prompt.end());
+      return ids;
+    };
     generate::DecoderOptions decoder_options;
     decoder_options.context = static_cast<int64_t>(g.prompt.size()) + g.new_tokens;
     if (!g.greedy.empty()) {
       generate::Decoder decoder(description, store, decoder_options);
       settings.num_beams = 1;
-      checks.push_back(check_ids("greedy ids", generate::greedy(decoder, g.prompt, settings), g.greedy));
+      checks.push_back(check_ids("greedy ids", whole(generate::greedy(decoder, prompt, settings)), g.greedy));
     }
     if (!g.beam3.empty()) {
       // Its caches have another shape, so they need a store of their own.
@@ -137,7 +160,7 @@ std::vector<Check> run_case(const Case& c, Backend& backend, const std::filesyst
       settings.num_beams = decoder_options.sequences = 3;
       decoder_options.branching = true;
       generate::Decoder decoder(description, beam_store, decoder_options);
-      checks.push_back(check_ids("beam ids", generate::beam_search(decoder, g.prompt, settings), g.beam3));
+      checks.push_back(check_ids("beam ids", whole(generate::beam_search(decoder, prompt, settings)), g.beam3));
     }
   }
 

@@ -36,6 +36,7 @@ void llama(const GgufKeys& keys, Json& config) {
     keys.expect("expert_used_count", 0);
     return;
   }
+  if (experts < 0 || experts > kMostParts) throw DataError("{}: expert_count is {}", keys.file().where(), experts);
   llama_like(keys, config, "mixtral", "MixtralForCausalLM");
   config["num_local_experts"] = experts;
   config["num_experts_per_tok"] = keys.integer("expert_used_count");

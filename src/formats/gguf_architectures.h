@@ -10,6 +10,8 @@
 
 namespace hierarchos::formats {
 
+inline constexpr int64_t kMostParts = 1 << 20;  // heads, layers, experts, width: what is above cannot be meant
+
 // The metadata below "ARCHITECTURE.". Remembers which keys were asked for: what is left over could change the numbers.
 class GgufKeys {
  public:

@@ -87,7 +87,14 @@ void add_tensors(const GgufKeys& keys, const GgufArchitecture& architecture, Ggu
       model.tensors.emplace(published, std::move(tensor));
       continue;
     }
+    // A stack of experts, or of one norm a head.
     const int64_t entries = entry.shape.rank() == 0 ? 0 : entry.shape[0];
+    const int64_t expected = at.part.ends_with("_exps") ? keys.integer("expert_count", 0)
+                             : at.part == "attn_k_norm" ? keys.kv_heads
+                                                        : keys.heads;
+    if (entries != expected || entry.shape.elements() == 0)
+      throw DataError("{}: tensor {} has shape {}, {} entries are expected", keys.file().where(), shown(name),
+                      entry.shape.to_string(), expected);
     for (tensor.index = 0; tensor.index < entries; ++tensor.index)
       model.tensors.emplace(replaced(published, std::to_string(tensor.index)), tensor);
   }
@@ -100,8 +107,9 @@ void read_sizes(GgufKeys& keys, nlohmann::json& config) {
   keys.kv_heads = keys.integer("attention.head_count_kv", keys.heads);
   keys.hidden = keys.integer("embedding_length");
   keys.layers = keys.integer("block_count");
-  if (keys.heads < 1 || keys.kv_heads < 1 || keys.hidden < 1 || keys.layers < 1)
-    throw DataError("{}: head counts, widths or layers below 1", where);
+  for (int64_t count : {keys.heads, keys.kv_heads, keys.hidden, keys.layers})
+    if (count < 1 || count > kMostParts)
+      throw DataError("{}: a count of heads or layers, or the width, is {}", where, count);
   keys.head_dim = keys.integer("attention.key_length", keys.hidden / keys.heads);
   keys.expect("attention.value_length", keys.head_dim);
   keys.rotated = keys.integer("rope.dimension_count", keys.head_dim);

@@ -235,6 +235,16 @@ TEST_F(GgufPackage, WhatIsNotHonoured) {
   expect_error<UnsupportedError>([&] { open(llama().tensor("blk.0", {1}, 0, values(1))); }, "blk.0");
   expect_error<UnsupportedError>(
       [&] { open(llama().pair("llama.rope.scaling.type", "odd").pair("llama.rope.scaling.factor", 2.0f)); }, "\"odd\"");
+  const auto experts = [](uint64_t count, const std::string& data) {
+    Builder b = llama();
+    b.pair("llama.expert_count", 2u).pair("llama.expert_used_count", 1u);
+    return b.tensor("blk.0.ffn_up_exps.weight", {32, data.empty() ? 0u : 1u, count}, 0, data);
+  };
+  EXPECT_EQ(open(experts(2, values(64)))->tensor("model.layers.0.block_sparse_moe.experts.1.w3.weight").to_doubles()[0],
+            32);
+  // No bytes, so its extents say nothing about the file's size.
+  expect_error<DataError>([&] { open(experts(uint64_t{1} << 40, "")); }, "2 entries are expected");
+  expect_error<DataError>([&] { open(experts(3, values(96))); }, "2 entries are expected");
   const auto p = open(llama().tensor("blk.0.attn_q.weight", {4, 3}, 0, values(12)));
   expect_error<DataError>([&] { p->tensor("model.layers.0.self_attn.q_proj.weight"); }, "blk.0.attn_q.weight");
 }

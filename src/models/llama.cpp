@@ -17,7 +17,12 @@ void describe_llama(ConfigReader& config, Description& d) {
   d.activation = config.text("hidden_act", "silu");
   d.tied_head = config.flag("tie_word_embeddings", false);
   read_padding(config, d);
-  config.only("pretraining_tp", 1, "the weights do not depend on it, so set it to 1");
+  config.harmless({"pretraining_tp"});  // how the products were cut over devices
+  if (const nlohmann::json* types = config.find("layer_types"))
+    for (const nlohmann::json& type : *types)
+      if (type != "full_attention")
+        config.unsupported("layer_types",
+                           fmt::format("has {}; every layer of a Llama attends to all tokens", type.dump()));
   config.only("rope_interleaved", false, "this family rotates the halves of a head against each other");
   config.harmless({"is_llama_config"});
   set_llama_names(d);
