@@ -61,7 +61,7 @@ TEST(Config, UnknownKeysAreRefusedByName) {
 }
 
 TEST(Config, ValuesThatAreNotHonouredAreRefused) {
-  for (auto [key, value] : std::map<std::string, json>{{"pretraining_tp", 2},
+  for (auto [key, value] : std::map<std::string, json>{{"layer_types", json::array({"sliding_attention"})},
                                                        {"is_encoder_decoder", true},
                                                        {"model_type", "mamba"},
                                                        {"architectures", {"LlamaForSequenceClassification"}},
