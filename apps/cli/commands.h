@@ -8,6 +8,7 @@ namespace hierarchos::cli {
 void add_generate(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_eval(CLI::App& app);
+void add_bench(CLI::App& app);
 void add_finetune(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_devices(CLI::App& app);

@@ -26,7 +26,7 @@ struct Options {
 void run(const Options& o) {
   models::LoadedModel model = models::load(o.model);
   const auto backend = open_backend(o.device);
-  models::decode_unreadable_blocks(model, *backend);
+  models::choose_weight_types(model, *backend);
   auto store = std::make_shared<Storehouse>(*backend);
   const auto type = [&](const std::string& name, const Shape& shape) { return model.parameter_type(name, shape); };
   ExplainOptions explain_options;

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   cli::add_generate(app);
   cli::add_chat(app);
   cli::add_eval(app);
+  cli::add_bench(app);
   cli::add_finetune(app);
   cli::add_explain(app);
   cli::add_devices(app);

@@ -50,9 +50,10 @@ Runner load_runner(const RunnerOptions& o) {
   r.model = models::load(o.model);
   r.tokenizer = Tokenizer::from_package(*r.model.package);
   r.backend = open_device(o.device, o.threads);
-  models::decode_unreadable_blocks(r.model, *r.backend);
+  models::choose_weight_types(r.model, *r.backend);
   r.store = std::make_shared<Storehouse>(*r.backend);
   models::upload_parameters(r.model, *r.store);
+  r.model.close();
   return r;
 }
 

@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 
+#include "quant/layout.h"
 #include "tensor/host_tensor.h"
 
 namespace hierarchos {
@@ -25,6 +26,8 @@ bool TensorDesc::is_contiguous() const {
   return true;
 }
 
-int64_t TensorDesc::bytes() const { return HostTensor::bytes_needed(dtype, shape, storage); }
+int64_t TensorDesc::bytes() const {
+  return layout == kRows16 ? rows16_bytes(storage, shape) : HostTensor::bytes_needed(dtype, shape, storage);
+}
 
 }  // namespace hierarchos

@@ -39,7 +39,7 @@ TEST(SmolLm2, GreedyIdsEqualTheReferenceOnEveryDevice) {
     SCOPED_TRACE(backend->info().name);
     auto store = std::make_shared<Storehouse>(*backend);
     models::LoadedModel model = models::load(model_path());
-    models::decode_unreadable_blocks(model, *backend);
+    models::choose_weight_types(model, *backend);
     models::upload_parameters(model, *store);
     generate::DecoderOptions options;
     options.context = 256;

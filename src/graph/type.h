@@ -14,7 +14,8 @@ namespace hierarchos {
 using CountId = int16_t;
 inline constexpr CountId kFull = -1;  // the whole capacity
 
-// Layout 0 is row-major (or, for block storage, the file's blocks). Others are prepared by one kernel for its own use.
+// Layout 0 is row-major (or, for block storage, the file's blocks). Others are what a device's products read best
+// (kRows16: quant/layout.h).
 using LayoutId = uint32_t;
 inline constexpr LayoutId kRowMajor = 0;
 

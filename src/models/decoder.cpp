@@ -17,7 +17,8 @@ Value scaled(Value x, double factor) { return factor == 1 ? x : ops::mul(x, fact
 Value look_up(Graph& graph, Value table, const std::string& ids, int64_t tokens, bool trainable, int64_t padding_idx) {
   std::optional<Value> order;
   if (trainable) order = nn::sorted_order(graph, ids, tokens);
-  return ops::gather(table, graph.input(ids, Type(DType::I32, {tokens})), order, padding_idx);
+  const Value rows = ops::gather(table, graph.input(ids, Type(DType::I32, {tokens})), order, padding_idx);
+  return rows.dtype() == DType::F32 ? rows : ops::cast(rows, DType::F32);  // hidden states stay fp32
 }
 
 // Tables of the rotations that layers use, each made once.

@@ -7,7 +7,9 @@
 #include "models/registry.h"
 #include "nn/linear.h"
 #include "ops/index/gather/gather.h"
+#include "ops/matmul/matmul/matmul.h"
 #include "quant/blocks.h"
+#include "quant/layout.h"
 
 namespace hierarchos::models {
 namespace {
@@ -85,8 +87,13 @@ HostTensor LoadedModel::tensor(const std::string& parameter) const {
 }
 
 Type LoadedModel::parameter_type(const std::string& name, const Shape& shape) const {
-  auto at = storages.find(name);
-  return at == storages.end() ? Type(DType::F32, shape) : Type(DType::F32, shape, at->second);
+  const auto value_of = [&](const auto& map, auto otherwise) {
+    const auto at = map.find(name);
+    return at == map.end() ? otherwise : at->second;
+  };
+  Type type(value_of(dtypes, DType::F32), shape, value_of(storages, Storage::Plain));
+  type.layout = value_of(layouts, kRowMajor);
+  return type;
 }
 
 LoadedModel load(const std::filesystem::path& path) { return load(formats::Package::open(path)); }
@@ -164,7 +171,60 @@ bool reads(Backend& backend, const Type& type) {
   }
 }
 
-}  // namespace
+// Parameters that something else than a product or a look-up reads, by way of calls.
+void find_other_uses(const Graph& graph, const Function& f, const std::map<ValueId, std::string>& names,
+                     std::set<std::string>* found) {
+  for (const Node& node : f.nodes) {
+    std::map<ValueId, std::string> inside;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto name = names.find(node.inputs[i]);
+      if (name == names.end()) continue;
+      const auto at = static_cast<int>(i);
+      if (node.op == &call_op()) {
+        inside[graph.function(node.body).arguments[i]] = name->second;
+      } else if (node.op == &ops::matmul_def()) {
+        const ops::MatmulOperands operands = ops::matmul_operands(node.attrs);
+        if (at != operands.w1 && at != operands.w2) found->insert(name->second);
+      } else if (node.op != &ops::gather_def() || at != 0) {
+        found->insert(name->second);
+      }
+    }
+    if (!inside.empty()) find_other_uses(graph, graph.function(node.body), inside, found);
+  }
+}
+
+// On the CPU: matrices whose rows can stand in groups.
+void choose_for_cpu(LoadedModel& model) {
+  Graph graph;
+  ModelOptions options;
+  options.tokens = 1;
+  build(model.description, graph, options);
+  std::map<ValueId, std::string> names;
+  for (const Parameter& p : graph.parameters()) names[p.value] = p.name;
+  std::set<std::string> others;
+  find_other_uses(graph, graph.root(), names, &others);
+
+  std::set<Storage> decoded;
+  for (auto& [name, storage] : model.storages) {
+    const std::vector<std::string>& files = model.files.at(name);
+    const formats::TensorInfo info = model.package->info(files[0]);
+    if (files.size() > 1 || info.shape.rank() != 2 || others.count(name)) {
+      storage = Storage::Plain;
+      continue;
+    }
+    DType dtype = DType::F32;
+    if (storage != Storage::Plain && !has_rows16(dtype, storage)) {
+      if (decoded.insert(storage).second)
+        log_warning("{} blocks are decoded to bf16: the CPU's kernels do not read them", name_of(storage));
+      storage = Storage::Plain;
+      dtype = DType::BF16;
+    } else if (storage == Storage::Plain && info.dtype == DType::BF16) {
+      dtype = DType::BF16;
+    }
+    if (dtype != DType::F32) model.dtypes[name] = dtype;
+    if (has_rows16(dtype, storage)) model.layouts[name] = kRows16;
+  }
+}
 
 void decode_unreadable_blocks(LoadedModel& model, Backend& backend) {
   std::map<Storage, bool> readable;
@@ -175,10 +235,19 @@ void decode_unreadable_blocks(LoadedModel& model, Backend& backend) {
       const Shape shape = model.package->info(model.files.at(name)[0]).shape;
       at->second = shape.rank() == 2 && reads(backend, Type(DType::F32, shape, storage));
       if (!at->second)
-        log_info("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
+        log_warning("{} blocks are decoded to fp32: the device's kernels do not read them", name_of(storage));
     }
     if (!at->second) storage = Storage::Plain;
   }
+}
+
+}  // namespace
+
+void choose_weight_types(LoadedModel& model, Backend& backend) {
+  if (backend.kind() == BackendKind::Cpu)
+    choose_for_cpu(model);
+  else
+    decode_unreadable_blocks(model, backend);
 }
 
 void decode_all_blocks(LoadedModel& model) {
@@ -191,10 +260,10 @@ void upload_parameters(const LoadedModel& model, Storehouse& store) {
     const HostTensor tensor = model.tensor(spec.name);
     const Type type = model.parameter_type(spec.name, spec.shape);
     store.get(spec.name, type);
-    if (type.storage != Storage::Plain || (tensor.storage() == Storage::Plain && tensor.dtype() == DType::F32))
-      store.upload(spec.name, tensor);
-    else
-      store.upload(spec.name, tensor.storage() != Storage::Plain ? dequantized(tensor) : tensor.cast(DType::F32));
+    const bool decode = type.storage == Storage::Plain && tensor.storage() != Storage::Plain;
+    const HostTensor plain = decode ? dequantized(tensor) : tensor;
+    const bool as_it_is = type.storage != Storage::Plain || plain.dtype() == type.dtype;
+    store.upload(spec.name, as_it_is ? plain : plain.cast(type.dtype));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "quant/k_scales.h"
+
 namespace hierarchos {
 namespace {
 
@@ -84,17 +86,6 @@ void q3_k(const Byte* b, float* y) {
       }
 }
 
-// Six-bit scale and minimum of sub-block j, as Q4_K and Q5_K pack them.
-void scale_min(int j, const Byte* q, int* scale, int* min) {
-  if (j < 4) {
-    *scale = q[j] & 63;
-    *min = q[j + 4] & 63;
-  } else {
-    *scale = (q[j + 4] & 15) | ((q[j - 4] >> 6) << 4);
-    *min = (q[j + 4] >> 4) | ((q[j] >> 6) << 4);
-  }
-}
-
 void q4_or_5_k(const Byte* b, bool five, float* y) {
   const float d = half(b), m = half(b + 2);
   const Byte* scales = b + 4;
@@ -102,7 +93,7 @@ void q4_or_5_k(const Byte* b, bool five, float* y) {
   const Byte* q = five ? b + 48 : b + 16;
   for (int j = 0; j < 8; ++j) {
     int scale, min;
-    scale_min(j, scales, &scale, &min);
+    k_scale_min(j, scales, &scale, &min);
     const float dl = d * static_cast<float>(scale), ml = m * static_cast<float>(min);
     for (int i = 0; i < 32; ++i) {
       const int low = j % 2 ? q[i] >> 4 : q[i] & 15;

@@ -10,6 +10,10 @@ namespace {
 // Downloads what an operand's view spans and picks its elements.
 RefTensor fetch(Backend& backend, Address at, const TensorDesc& d, int64_t bytes) {
   Type type(d.dtype, d.shape, d.storage);
+  if (d.layout != kRowMajor) {
+    type.layout = d.layout;
+    return to_ref(values_of_layout(type, at, backend));
+  }
   if (d.storage != Storage::Plain || d.is_contiguous()) {
     HostTensor host(d.dtype, d.shape, d.storage);
     if (!host.bytes().empty()) backend.download(at, host.mutable_bytes());

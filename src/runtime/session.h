@@ -21,7 +21,9 @@ class Storehouse {
   bool has(const std::string& name) const { return entries_.count(name) != 0; }
   // Memory for a tensor of that name, zeroed; the same for the same name. Throws UserError when the type differs.
   Address get(const std::string& name, const Type& type);
+  // Row-major, as files have it. If get() was asked for the name in another layout, the tensor is brought into it.
   void upload(const std::string& name, const HostTensor& value);
+  // Of tensors in another layout: their values in fp32.
   HostTensor download(const std::string& name) const;
   std::vector<std::string> names() const;
   const Type& type(const std::string& name) const;
@@ -38,11 +40,15 @@ class Storehouse {
     int64_t used = 0;
   };
   Address place(int64_t bytes);
+  void upload_rows16(Address at, const HostTensor& value);
   Backend& backend_;
   std::map<std::string, Entry> entries_;
   std::vector<Block> blocks_;  // large blocks within the device's limit; tensors are placed one after another
   int64_t bytes_ = 0;
 };
+
+// The values of a tensor in a layout other than row-major, as fp32.
+HostTensor values_of_layout(const Type& type, Address at, Backend& backend);
 
 class Session {
  public:

@@ -11,7 +11,6 @@ namespace {
 std::vector<Type> infer(const InferContext& c) {
   expect_inputs(c, 2, 3, "table, ids and perhaps their order");
   const Type &table = c.inputs[0], &ids = c.inputs[1];
-  if (table.layout != kRowMajor) c.fail("table must be row-major, it is {}", table.to_string());
   if (table.storage == Storage::Plain && !computable(table.dtype) && table.dtype != DType::I32)
     c.fail("table must be f32, f16, bf16, i32 or block-quantised, it is {}", table.to_string());
   if (table.shape.rank() < 1) c.fail("table has no rows");

@@ -1,6 +1,7 @@
 // Products on the CPU. Few rows of x: dot products over rows of w as they lie, at the speed of memory. Else blocks of
 // packed operands (gemm.h), whose sums are finished while they are in the cache. Blocks are cut by shape alone and sums
-// over K by gemm::kDepth, so bits do not depend on threads.
+// over K by gemm::kDepth, so bits do not depend on threads. Weights in a layout of their own (prepared.h): x is first
+// brought into the form that goes with it.
 #include <algorithm>
 #include <cstring>
 
@@ -8,12 +9,17 @@
 #include "ops/cpu_tasks.h"
 #include "ops/matmul/matmul/gemm.h"
 #include "ops/matmul/matmul/matmul.h"
+#include "ops/matmul/matmul/prepared.h"
+#include "ops/matmul/matmul/prepared_bf16.h"
 #include "ops/operator.h"
+#include "quant/layout.h"
 
 namespace hierarchos::ops {
 namespace {
 
 constexpr int64_t kFewRows = 8;
+// Rows of x up to which prepared weights are read at the speed of memory, so that exact activations cost nothing.
+constexpr int64_t kExactRows = 4;
 
 gemm::Activation activation_of(const std::string& name) {
   using A = gemm::Activation;
@@ -36,6 +42,7 @@ struct Matrix {
   std::vector<int64_t> batch_elements;  // offset of each matrix, in elements (in blocks' elements for block storage)
   int64_t rows = 0, k = 0;
   bool rows_contiguous = false;  // k_stride is 1
+  bool prepared = false;         // in the layout kRows16
 };
 
 // Merges the batch axes of x into rows where they are one run of memory.
@@ -59,8 +66,12 @@ Matrix matrix_of(const TensorDesc& t, int operand, bool flatten, int64_t batches
   m.source.columns = m.k;
   m.source.row_stride = t.strides[static_cast<size_t>(rank - 2)];
   m.source.k_stride = t.strides[static_cast<size_t>(rank - 1)];
+  if (t.layout != kRowMajor) {
+    if (t.layout != kRows16 || rank != 2 || !t.is_contiguous() || !has_rows16(t.dtype, t.storage))
+      throw UnsupportedError("matmul on the CPU does not read this layout of weights ({})", t.layout);
+    m.prepared = true;
+  }
   if (t.storage != Storage::Plain) {
-    if (t.layout != kRowMajor) throw UnsupportedError("matmul on the CPU takes no prepared weights");
     if (!t.is_contiguous()) throw UnsupportedError("matmul takes no views of {} weights", name_of(t.storage));
     m.source.row_stride = m.k;
     m.source.k_stride = 1;
@@ -113,18 +124,32 @@ class MatmulKernel final : public CpuKernel {
     if (at_.x2 >= 0)
       products_.push_back(
           {matrix_of(desc(at_.x2), at_.x2, flatten, batches_), matrix_of(desc(at_.w2), at_.w2, false, batches_)});
+    for (Product& p : products_) {
+      p.planes = m_ <= kExactRows ? 2 : 1;
+      p.pairs = takes_pairs(p);
+      p.scratch = scratch_;
+      if (p.w.prepared) scratch_ += (scratch_of(p) + 63) / 64 * 64;
+      prepared_ = prepared_ || p.w.prepared;
+    }
     plan();
   }
 
+  int64_t scratch_bytes() const override { return scratch_; }
+
   std::string name() const override {
     return fmt::format(
-        "matmul_{} {}", few_rows_ ? "rows" : "tiles",
+        "matmul_{} {}",
+        prepared_   ? "prepared"
+        : few_rows_ ? "rows"
+                    : "tiles",
         desc(at_.w1).storage == Storage::Plain ? name_of(desc(at_.w1).dtype) : name_of(desc(at_.w1).storage));
   }
 
   void run(ThreadPool& pool, std::span<std::byte* const> operands) const override {
     const int64_t row_blocks = (m_ + block_m_ - 1) / block_m_, column_blocks = (n_ + block_n_ - 1) / block_n_;
     const int64_t count = batches_ * row_blocks * column_blocks;
+    for (size_t p = 0; p < products_.size(); ++p)
+      if (products_[p].w.prepared) prepare_rows(pool, operands, p);
     for_tasks(pool, work_, count, [&](int64_t i) {
       const int64_t batch = i / (row_blocks * column_blocks), rest = i % (row_blocks * column_blocks);
       // Neighbours share a block of w.
@@ -136,7 +161,24 @@ class MatmulKernel final : public CpuKernel {
  private:
   struct Product {
     Matrix x, w;
+    int planes = 1;       // of activations for prepared blocks
+    bool pairs = false;   // bf16 activations as they are
+    int64_t scratch = 0;  // where its activations begin
   };
+
+  static int64_t padded(int64_t k) { return (k + kPieceColumns - 1) / kPieceColumns * kPieceColumns; }
+  static bool blocks(const Product& p) { return p.w.source.storage != Storage::Plain; }
+  // bf16 times bf16, where nothing happens to x before.
+  bool takes_pairs(const Product& p) const {
+    const bool first = p.x.operand == at_.x1;
+    const bool bare = alpha_[first ? 0 : 1] == 1 && !(first && (at_.row_scale >= 0 || at_.norm_weight >= 0));
+    return p.w.prepared && !blocks(p) && bare && p.x.source.dtype == DType::BF16 && gemm::has_bf16_pairs();
+  }
+  int64_t scratch_of(const Product& p) const {
+    const int64_t rows = batches_ * m_;
+    return blocks(p) ? gemm::QuantizedRows::bytes(rows * p.planes, p.x.k)
+                     : rows * padded(p.x.k) * static_cast<int64_t>(p.pairs ? sizeof(uint16_t) : sizeof(float));
+  }
 
   const TensorDesc& desc(int i) const { return inputs_[static_cast<size_t>(i)]; }
 
@@ -149,6 +191,10 @@ class MatmulKernel final : public CpuKernel {
     }
     work_ = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_) *
             static_cast<double>(std::max<int64_t>(k, 1));
+    if (prepared_) {
+      plan_prepared(k);
+      return;
+    }
     if (few_rows_) {
       // Blocks of at least 32 KiB of w or so, few enough to cost nothing to hand out.
       block_m_ = std::max<int64_t>(m_, 1);
@@ -176,6 +222,94 @@ class MatmulKernel final : public CpuKernel {
     }
   }
 
+  // Groups of 16 rows of w stay in the first-level cache while up to 128 rows of x pass by. Few rows: long runs of w, 8
+  // tasks or more of at most 256 KiB, since each begins without what the processor fetches ahead. Else about 32 tasks.
+  void plan_prepared(int64_t k) {
+    few_rows_ = few_rows_ && m_ <= kFewRows;
+    block_m_ = std::clamp<int64_t>(m_, 1, 128);
+    const int64_t groups = std::max<int64_t>((n_ + kGroupRows - 1) / kGroupRows, 1);
+    const int64_t row_blocks = std::max<int64_t>(batches_ * ((m_ + block_m_ - 1) / block_m_), 1);
+    const int64_t most =
+        m_ <= kFewRows ? std::max<int64_t>(1, (int64_t{1} << 18) / (kGroupRows * std::max<int64_t>(k, 1))) : 16;
+    const int64_t tasks = m_ <= kFewRows ? 8 : 32;
+    const int64_t each = std::clamp<int64_t>((groups * row_blocks + tasks - 1) / tasks, 1, std::max<int64_t>(most, 1));
+    block_n_ = (work_ <= kWorkOfOneThread ? groups : each) * kGroupRows;
+  }
+
+  // Row `i` of x as fp32, with its prologue, to `room` of k floats.
+  void load_row(const gemm::Source& x, int64_t i, int64_t k, const gemm::Prologue& prologue, float* room) const {
+    const auto size = static_cast<int64_t>(size_of(x.dtype));
+    const std::byte* from = x.data + i * x.row_stride * size;
+    if (x.k_stride == 1)
+      gemm::load(from, x.dtype, k, room);
+    else
+      for (int64_t j = 0; j < k; ++j) gemm::load(from + j * x.k_stride * size, x.dtype, 1, room + j);
+    const float factor = prologue.scale * (prologue.rows ? prologue.rows[i] : 1.0f);
+    if (factor != 1 || prologue.columns)
+      for (int64_t j = 0; j < k; ++j) room[j] *= factor * (prologue.columns ? prologue.columns[j] : 1.0f);
+  }
+
+  // All rows of x in the form that goes with prepared weights, to scratch memory.
+  void prepare_rows(ThreadPool& pool, std::span<std::byte* const> operands, size_t p) const {
+    const Product& product = products_[p];
+    const int64_t k = product.x.k, width = padded(k), rows = batches_ * m_;
+    std::byte* memory = operands[static_cast<size_t>(at_.count) + 1] + product.scratch;
+    gemm::QuantizedRows quantized;
+    if (blocks(product)) quantized.place(memory, rows * product.planes, k);
+    constexpr int64_t kRowsOfTask = 16;
+    const int64_t per_batch = (m_ + kRowsOfTask - 1) / kRowsOfTask;
+    for_tasks(pool, static_cast<double>(rows * k), batches_ * per_batch, [&](int64_t task) {
+      const int64_t batch = task / per_batch, first = task % per_batch * kRowsOfTask;
+      const int64_t last = std::min(m_, first + kRowsOfTask);
+      const gemm::Prologue prologue = prologue_of(operands, static_cast<int>(p), batch, 0, m_);
+      const gemm::Source x = source(operands, product.x, batch);
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = batch * m_ + i;
+        float* room = gemm::thread_buffer(2, width);
+        load_row(x, i, k, prologue, room);
+        std::fill(room + k, room + width, 0.0f);
+        const DType dtype = product.pairs ? DType::BF16 : DType::F32;
+        if (blocks(product))
+          gemm::quantize_rows(room, k, row, 1, k, product.planes, product.w.source.storage, quantized);
+        else
+          gemm::store(room, width, dtype, memory + row * width * static_cast<int64_t>(size_of(dtype)));
+      }
+    });
+  }
+
+  void prepared_product(std::span<std::byte* const> operands, size_t p, int64_t batch, int64_t m0, int64_t m,
+                        int64_t n0, int64_t n, float* sums, int64_t ldc, bool accumulate) const {
+    const Product& product = products_[p];
+    const int64_t k = product.x.k, first = batch * m_ + m0;
+    const Storage storage = product.w.source.storage;
+    const int planes = blocks(product) ? product.planes : 1;
+    const std::byte* w = operands[static_cast<size_t>(product.w.operand)];
+    std::byte* memory = operands[static_cast<size_t>(at_.count) + 1] + product.scratch;
+    const int64_t group_bytes = rows16_group_bytes(storage, k);
+    gemm::QuantizedRows quantized;
+    if (blocks(product)) quantized.place(memory, batches_ * m_ * planes, k);
+    float* room = gemm::thread_buffer(6, m * planes * kGroupRows);
+    for (int64_t j = 0; j < n; j += kGroupRows) {
+      const std::byte* group = w + (n0 + j) / kGroupRows * group_bytes;
+      if (blocks(product))
+        gemm::multiply_group(storage, group, quantized, first * planes, m * planes, room, kGroupRows);
+      else if (product.pairs)
+        gemm::multiply_group_pairs(group, reinterpret_cast<const uint16_t*>(memory) + first * padded(k), padded(k), m,
+                                   padded(k), room, kGroupRows);
+      else
+        gemm::multiply_group_bf16(group, reinterpret_cast<const float*>(memory) + first * padded(k), padded(k), m,
+                                  padded(k), room, kGroupRows);
+      for (int64_t i = 0; i < m; ++i) {
+        const float* from = room + i * planes * kGroupRows;
+        float* to = sums + i * ldc + j;
+        for (int64_t c = 0; c < kGroupRows; ++c) {
+          const float sum = planes == 2 ? from[c] + from[kGroupRows + c] : from[c];
+          to[c] = accumulate ? to[c] + sum : sum;
+        }
+      }
+    }
+  }
+
   const float* vector(std::span<std::byte* const> operands, int operand, int64_t from, int64_t n, float* room) const {
     if (operand < 0) return nullptr;
     const DType dtype = desc(operand).dtype;
@@ -194,13 +328,19 @@ class MatmulKernel final : public CpuKernel {
 
   // Thread buffers: 0 and 1 sums, 2 packed A (or rows of x), 3 packed B, 4 vectors of the epilogue, 5 of the prologue.
   void block(std::span<std::byte* const> operands, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n) const {
-    const int64_t ldc = (n + gemm::kPad - 1) / gemm::kPad * gemm::kPad + gemm::kPad;
+    // An odd number of cache lines, so that rows do not fall on each other.
+    const int64_t ldc = (n + gemm::kPad - 1) / gemm::kPad * gemm::kPad + gemm::kPad + 16;
     float* sums[2] = {gemm::thread_buffer(0, m * ldc), epilogue_.gate ? gemm::thread_buffer(1, m * ldc) : nullptr};
     if (!sums[1]) sums[1] = sums[0];
     bool written[2] = {false, false};
     for (size_t p = 0; p < products_.size(); ++p) {
       const int buffer = epilogue_.gate ? static_cast<int>(p) : 0;
       if (products_[p].x.k == 0) continue;
+      if (products_[p].w.prepared) {
+        prepared_product(operands, p, batch, m0, m, n0, n, sums[buffer], ldc, written[buffer]);
+        written[buffer] = true;
+        continue;
+      }
       const gemm::Prologue prologue = prologue_of(operands, static_cast<int>(p), batch, m0, m);
       if (few_rows_)
         rows_product(operands, p, batch, m0, m, n0, n, prologue, sums[buffer], ldc, written[buffer]);
@@ -252,17 +392,9 @@ class MatmulKernel final : public CpuKernel {
     int64_t ldx = x.row_stride;
     if (x.dtype != DType::F32 || x.k_stride != 1 || prologue.rows || prologue.columns || prologue.scale != 1) {
       float* room = gemm::thread_buffer(2, m * k);
-      const auto size = static_cast<int64_t>(size_of(x.dtype));
-      for (int64_t i = 0; i < m; ++i) {
-        const std::byte* from = x.data + (m0 + i) * x.row_stride * size;
-        if (x.k_stride == 1)
-          gemm::load(from, x.dtype, k, room + i * k);
-        else
-          for (int64_t j = 0; j < k; ++j) gemm::load(from + j * x.k_stride * size, x.dtype, 1, room + i * k + j);
-        const float factor = prologue.scale * (prologue.rows ? prologue.rows[i] : 1.0f);
-        if (factor != 1 || prologue.columns)
-          for (int64_t j = 0; j < k; ++j) room[i * k + j] *= factor * (prologue.columns ? prologue.columns[j] : 1.0f);
-      }
+      gemm::Source from = x;
+      from.data += m0 * x.row_stride * static_cast<int64_t>(size_of(x.dtype));
+      for (int64_t i = 0; i < m; ++i) load_row(from, i, k, prologue, room + i * k);
       rows = room;
       ldx = k;
     }
@@ -303,7 +435,8 @@ class MatmulKernel final : public CpuKernel {
   float norm_offset_ = 0;
   DType out_ = DType::F32;
   int64_t m_ = 0, n_ = 0, batches_ = 1;
-  bool few_rows_ = false, row_scale_batched_ = false;
+  bool few_rows_ = false, prepared_ = false, row_scale_batched_ = false;
+  int64_t scratch_ = 0;  // bytes of activations for prepared weights
   int64_t block_m_ = 1, block_n_ = 1;
   double work_ = 0;  // multiplications
   std::vector<Product> products_;
