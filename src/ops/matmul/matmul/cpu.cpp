@@ -149,7 +149,7 @@ class MatmulKernel final : public CpuKernel {
     const int64_t row_blocks = (m_ + block_m_ - 1) / block_m_, column_blocks = (n_ + block_n_ - 1) / block_n_;
     const int64_t count = batches_ * row_blocks * column_blocks;
     for (size_t p = 0; p < products_.size(); ++p)
-      if (products_[p].w.prepared) prepare_rows(pool, operands, p);
+      if (products_[p].w.prepared && !(p == 1 && shares_activations(operands))) prepare_rows(pool, operands, p);
     for_tasks(pool, work_, count, [&](int64_t i) {
       const int64_t batch = i / (row_blocks * column_blocks), rest = i % (row_blocks * column_blocks);
       // Neighbours share a block of w.
@@ -249,11 +249,23 @@ class MatmulKernel final : public CpuKernel {
       for (int64_t j = 0; j < k; ++j) room[j] *= factor * (prologue.columns ? prologue.columns[j] : 1.0f);
   }
 
+  // Whether both products (gate and up) take the same form of the same x.
+  bool shares_activations(std::span<std::byte* const> operands) const {
+    const Product &a = products_[0], &b = products_[1];
+    return a.w.prepared && b.w.prepared && a.w.source.storage == b.w.source.storage && a.pairs == b.pairs &&
+           at_.row_scale < 0 && at_.norm_weight < 0 && alpha_[0] == alpha_[1] && desc(at_.x1) == desc(at_.x2) &&
+           operands[static_cast<size_t>(at_.x1)] == operands[static_cast<size_t>(at_.x2)];
+  }
+  std::byte* activations(std::span<std::byte* const> operands, size_t p) const {
+    const Product& owner = products_[p == 1 && shares_activations(operands) ? 0 : p];
+    return operands[static_cast<size_t>(at_.count) + 1] + owner.scratch;
+  }
+
   // All rows of x in the form that goes with prepared weights, to scratch memory.
   void prepare_rows(ThreadPool& pool, std::span<std::byte* const> operands, size_t p) const {
     const Product& product = products_[p];
     const int64_t k = product.x.k, width = padded(k), rows = batches_ * m_;
-    std::byte* memory = operands[static_cast<size_t>(at_.count) + 1] + product.scratch;
+    std::byte* memory = activations(operands, p);
     gemm::QuantizedRows quantized;
     if (blocks(product)) quantized.place(memory, rows * product.planes, k);
     constexpr int64_t kRowsOfTask = 16;
@@ -265,12 +277,19 @@ class MatmulKernel final : public CpuKernel {
       const gemm::Source x = source(operands, product.x, batch);
       for (int64_t i = first; i < last; ++i) {
         const int64_t row = batch * m_ + i;
+        const bool as_it_is = blocks(product) && x.dtype == DType::F32 && x.k_stride == 1 && !prologue.rows &&
+                              !prologue.columns && prologue.scale == 1;
         float* room = gemm::thread_buffer(2, width);
-        load_row(x, i, k, prologue, room);
-        std::fill(room + k, room + width, 0.0f);
+        const float* values = room;
+        if (as_it_is) {
+          values = reinterpret_cast<const float*>(x.data) + i * x.row_stride;
+        } else {
+          load_row(x, i, k, prologue, room);
+          std::fill(room + k, room + width, 0.0f);
+        }
         const DType dtype = product.pairs ? DType::BF16 : DType::F32;
         if (blocks(product))
-          gemm::quantize_rows(room, k, row, 1, k, product.planes, product.w.source.storage, quantized);
+          gemm::quantize_rows(values, k, row, 1, k, product.planes, product.w.source.storage, quantized);
         else
           gemm::store(room, width, dtype, memory + row * width * static_cast<int64_t>(size_of(dtype)));
       }
@@ -284,35 +303,43 @@ class MatmulKernel final : public CpuKernel {
     const Storage storage = product.w.source.storage;
     const int planes = blocks(product) ? product.planes : 1;
     const std::byte* w = operands[static_cast<size_t>(product.w.operand)];
-    std::byte* memory = operands[static_cast<size_t>(at_.count) + 1] + product.scratch;
+    std::byte* memory = activations(operands, p);
     const int64_t group_bytes = rows16_group_bytes(storage, k);
     gemm::QuantizedRows quantized;
     if (blocks(product)) quantized.place(memory, batches_ * m_ * planes, k);
-    float* room = gemm::thread_buffer(6, m * planes * kGroupRows);
+    // One plane and nothing to add to: straight to the sums.
+    const bool direct = planes == 1 && !accumulate;
+    float* room = direct ? nullptr : gemm::thread_buffer(6, m * planes * kGroupRows);
     for (int64_t j = 0; j < n; j += kGroupRows) {
       const std::byte* group = w + (n0 + j) / kGroupRows * group_bytes;
+      float* to = direct ? sums + j : room;
+      const int64_t stride = direct ? ldc : kGroupRows;
       if (blocks(product))
-        gemm::multiply_group(storage, group, quantized, first * planes, m * planes, room, kGroupRows);
+        gemm::multiply_group(storage, group, quantized, first * planes, m * planes, to, stride);
       else if (product.pairs)
         gemm::multiply_group_pairs(group, reinterpret_cast<const uint16_t*>(memory) + first * padded(k), padded(k), m,
-                                   padded(k), room, kGroupRows);
+                                   padded(k), to, stride);
       else
         gemm::multiply_group_bf16(group, reinterpret_cast<const float*>(memory) + first * padded(k), padded(k), m,
-                                  padded(k), room, kGroupRows);
-      for (int64_t i = 0; i < m; ++i) {
-        const float* from = room + i * planes * kGroupRows;
-        float* to = sums + i * ldc + j;
-        for (int64_t c = 0; c < kGroupRows; ++c) {
-          const float sum = planes == 2 ? from[c] + from[kGroupRows + c] : from[c];
-          to[c] = accumulate ? to[c] + sum : sum;
-        }
-      }
+                                  padded(k), to, stride);
+      if (!direct) add_planes(room, m, planes, sums + j, ldc, accumulate);
     }
+  }
+
+  static void add_planes(const float* from, int64_t m, int planes, float* to, int64_t ldc, bool accumulate) {
+    for (int64_t i = 0; i < m; ++i, from += planes * kGroupRows, to += ldc)
+      for (int64_t c = 0; c < kGroupRows; ++c) {
+        const float sum = planes == 2 ? from[c] + from[kGroupRows + c] : from[c];
+        to[c] = accumulate ? to[c] + sum : sum;
+      }
   }
 
   const float* vector(std::span<std::byte* const> operands, int operand, int64_t from, int64_t n, float* room) const {
     if (operand < 0) return nullptr;
     const DType dtype = desc(operand).dtype;
+    // Whole vectors of fp32 need no room behind them.
+    if (dtype == DType::F32 && n % gemm::kVector == 0)
+      return reinterpret_cast<const float*>(operands[static_cast<size_t>(operand)]) + from;
     gemm::load(operands[static_cast<size_t>(operand)] + from * static_cast<int64_t>(size_of(dtype)), dtype, n, room);
     return room;
   }
@@ -362,8 +389,10 @@ class MatmulKernel final : public CpuKernel {
     float* room = gemm::thread_buffer(5, m + k);
     prologue.rows = vector(operands, at_.row_scale, m0 + (row_scale_batched_ ? batch * m_ : 0), m, room);
     prologue.columns = vector(operands, at_.norm_weight, 0, k, room + m);
-    if (prologue.columns && norm_offset_ != 0)
-      for (int64_t i = 0; i < k; ++i) room[m + i] += norm_offset_;
+    if (prologue.columns && norm_offset_ != 0) {
+      for (int64_t i = 0; i < k; ++i) room[m + i] = prologue.columns[i] + norm_offset_;
+      prologue.columns = room + m;
+    }
     return prologue;
   }
 
@@ -422,7 +451,10 @@ class MatmulKernel final : public CpuKernel {
       float* row = sums[0] + i * ldc;
       if (!plain) {
         const float* residual = vector(operands, at_.residual, place, n, room + 2 * ldc);
-        gemm::finish_row(epilogue_, n, row, sums[1] + i * ldc, bias, bias2, residual);
+        const bool direct = out_ == DType::F32 && n % gemm::kVector == 0;
+        float* to = direct ? reinterpret_cast<float*>(out) + place : row;
+        gemm::finish_row(epilogue_, n, row, sums[1] + i * ldc, bias, bias2, residual, to);
+        if (direct) continue;
       }
       gemm::store(row, n, out_, out + place * size);
     }

@@ -295,6 +295,31 @@ struct F16Row {
   static float One(const T* p) { return f16_to_f32(*p); }
 };
 
+#if HIERARCHOS_VECTOR_TARGET
+// The sums over the lanes of four vectors, at a third of the cost of one after another.
+HWY_INLINE void SumsOfLanes(const V* v, float* out) {
+  const D d;
+  const hn::Repartition<uint64_t, D> d64;
+  const auto pairs = [&](V a, V b) {  // of each block of four lanes: a₀ + a₂, b₀ + b₂, a₁ + a₃, b₁ + b₃
+    return hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto ab = pairs(v[0], v[1]), cd = pairs(v[2], v[3]);
+  const V blocks =
+      hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab, cd)), hn::BitCast(d, hn::InterleaveUpper(d64, ab, cd)));
+#if HWY_MAX_BYTES == 64
+  const hn::Half<D> half;
+  const auto two = hn::Add(hn::LowerHalf(half, blocks), hn::UpperHalf(half, blocks));
+  const hn::Half<decltype(half)> quarter;
+  hn::StoreU(hn::Add(hn::LowerHalf(quarter, two), hn::UpperHalf(quarter, two)), quarter, out);
+#elif HWY_MAX_BYTES == 32
+  const hn::Half<D> half;
+  hn::StoreU(hn::Add(hn::LowerHalf(half, blocks), hn::UpperHalf(half, blocks)), half, out);
+#else
+  hn::StoreU(blocks, d, out);
+#endif
+}
+#endif
+
 // kM rows of x by kW rows of w. With one or two rows of x, two sums each hide the latency of the additions.
 template <class Row, int kM, int kW>
 HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename Row::T* const* w, int64_t k,
@@ -336,6 +361,17 @@ HWY_NOINLINE void Dots(const float* HWY_RESTRICT x, int64_t ldx, const typename 
       for (int j = 0; j < kW; ++j)
         sums[m * kW + j] = hn::MulAdd(hn::LoadU(d, x + m * ldx + i), Row::At(d, rows[j] + i), sums[m * kW + j]);
   }
+#if HIERARCHOS_VECTOR_TARGET
+  if constexpr (kW == 4) {
+#pragma GCC unroll 4
+    for (int m = 0; m < kM; ++m) {
+      SumsOfLanes(sums + m * kW, c + m * ldc);
+      for (int64_t t = i; t < k; ++t)
+        for (int j = 0; j < kW; ++j) c[m * ldc + j] += x[m * ldx + t] * Row::One(rows[j] + t);
+    }
+    return;
+  }
+#endif
   for (int m = 0; m < kM; ++m)
     for (int j = 0; j < kW; ++j) {
       float sum = hn::GetLane(hn::SumOfLanes(d, sums[m * kW + j]));
@@ -520,8 +556,8 @@ HWY_INLINE V Activate(D d, Activation act, V x) {
   return x;
 }
 
-void FinishRow(const Epilogue& e, int64_t n, float* HWY_RESTRICT sums, const float* second, const float* bias,
-               const float* bias2, const float* residual) {
+void FinishRow(const Epilogue& e, int64_t n, const float* sums, const float* second, const float* bias,
+               const float* bias2, const float* residual, float* out) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V cap = hn::Set(d, e.softcap), inverse = hn::Set(d, e.softcap != 0 ? 1 / e.softcap : 0.0f);
@@ -536,7 +572,7 @@ void FinishRow(const Epilogue& e, int64_t n, float* HWY_RESTRICT sums, const flo
     }
     if (e.softcap != 0) v = hn::Mul(cap, Tanh(d, hn::Mul(v, inverse)));
     if (residual) v = hn::Add(v, hn::LoadU(d, residual + i));
-    hn::StoreU(v, d, sums + i);
+    hn::StoreU(v, d, out + i);
   }
 }
 
@@ -585,9 +621,9 @@ void load(const std::byte* from, DType dtype, int64_t n, float* to) { HWY_DYNAMI
 void store(const float* from, int64_t n, DType dtype, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(Store)(from, n, dtype, to);
 }
-void finish_row(const Epilogue& e, int64_t n, float* sums, const float* second, const float* bias, const float* bias2,
-                const float* residual) {
-  HWY_DYNAMIC_DISPATCH(FinishRow)(e, n, sums, second, bias, bias2, residual);
+void finish_row(const Epilogue& e, int64_t n, const float* sums, const float* second, const float* bias,
+                const float* bias2, const float* residual, float* out) {
+  HWY_DYNAMIC_DISPATCH(FinishRow)(e, n, sums, second, bias, bias2, residual, out);
 }
 
 void load_blocks(const Source& source, int64_t row, int64_t k0, int64_t k, float* out) {

@@ -64,17 +64,18 @@ void store(const float* from, int64_t n, DType dtype, std::byte* to);
 
 enum class Activation : uint8_t { None, Silu, Gelu, GeluTanh, Relu, Relu2, Tanh, Sigmoid };
 
-// What happens to sums before they are stored. Arrays have room for whole vectors past n (kPad floats).
-inline constexpr int64_t kPad = 64;
+// What happens to sums before they are stored. Arrays have room for whole vectors past n (kPad floats), unless n is a
+// multiple of kVector.
+inline constexpr int64_t kPad = 64, kVector = 16;
 struct Epilogue {
   Activation act = Activation::None;
   float softcap = 0;
   bool gate = false;
 };
-// One row: sums[j] becomes softcap(act(sums[j] + bias[j])) or act(sums[j] + bias[j])·(second[j] + bias2[j]), then
-// + residual[j]. bias, bias2 and residual may be null; rows are padded as above.
-void finish_row(const Epilogue& epilogue, int64_t n, float* sums, const float* second, const float* bias,
-                const float* bias2, const float* residual);
+// One row: out[j] becomes softcap(act(sums[j] + bias[j])) or act(sums[j] + bias[j])·(second[j] + bias2[j]), then
+// + residual[j]. bias, bias2 and residual may be null; out may be sums or residual; rows are padded as above.
+void finish_row(const Epilogue& epilogue, int64_t n, const float* sums, const float* second, const float* bias,
+                const float* bias2, const float* residual, float* out);
 
 // Memory of this thread for packed operands and sums, kept from call to call: at least `floats`, aligned to 64 bytes.
 // `slot` 0 … 7 are apart.
