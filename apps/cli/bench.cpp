@@ -76,6 +76,7 @@ void run(const Options& o) {
   const auto start = Clock::now();
   const Runner runner = load_runner(o.runner);
   const double load = seconds_since(start);
+  const int64_t weights = runner.store->bytes();
   generate::DecoderOptions options;
   options.context = o.prompt + o.new_tokens;
   options.parameter_type = runner.parameter_type();
@@ -97,7 +98,7 @@ void run(const Options& o) {
   }
   nlohmann::ordered_json report = {{"model", o.runner.model}, {"device", runner.backend->info().name},
                                    {"prompt", o.prompt},      {"new", o.new_tokens},
-                                   {"load_seconds", load},    {"weight_bytes", runner.store->bytes()}};
+                                   {"load_seconds", load},    {"weight_bytes", weights}};
   if (!prefill.empty()) {
     report["prefill_tokens_per_s"] = median(prefill);
     report["prefill_rounds"] = prefill;

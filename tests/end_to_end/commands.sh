@@ -10,7 +10,7 @@ says() {
 }
 says '^hierarchos [0-9]+\.[0-9]+\.[0-9]+$' --version
 says '^Examples:' --help
-for command in generate chat eval finetune explain devices doctor architectures completion; do
+for command in generate chat eval bench finetune explain devices doctor architectures completion; do
   says "^  $command " --help
   says "^Usage: .*$command" "$command" --help
 done
