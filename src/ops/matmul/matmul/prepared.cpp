@@ -3,6 +3,7 @@
 #include "ops/matmul/matmul/prepared.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -42,6 +43,9 @@ using DU = hn::RebindToUnsigned<D>;
 using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
 using Byte = uint8_t;
+
+// kAhead: how far a group is fetched before it is needed, since the processor's own foresight ends at a page.
+constexpr int64_t kAhead = 4096;
 
 HWY_INLINE int Lanes() { return static_cast<int>(hn::Lanes(D())); }
 HWY_INLINE VU Word(const Byte* p) { return hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(p)); }
@@ -228,9 +232,6 @@ struct Q6_K {
   static HWY_INLINE V Min(const Byte*, const Byte*, int) { return hn::Zero(D()); }
 };
 
-// kAhead: how far a group is fetched before it is needed, since the processor's own foresight ends at a page.
-constexpr int64_t kAhead = 4096;
-
 // One piece of one group, over all rows.
 template <class F, bool kFirst>
 HWY_INLINE void Piece(const Byte* shared, const Byte* piece, const QuantizedRows& x, int64_t at, int64_t count,
@@ -319,8 +320,10 @@ int32_t OffsetOf(Storage storage) {
   return storage == Storage::Q5_0 ? 16 : 0;
 }
 
-// 32 values to whole numbers of 1 / inverse; returns their sum. `rest`: what rounding left, in those units.
-HWY_INLINE int32_t RoundPiece(const float* x, float inverse, int16_t* q, float* rest) {
+// 32 values to whole numbers of 1 / inverse; returns their sum, if it is wanted. `rest`, if there is any: what rounding
+// left, in those units.
+template <bool kRest>
+HWY_INLINE int32_t RoundPiece(const float* x, float inverse, bool wants_sum, int16_t* q, float* rest) {
   const D d;
   const V factor = hn::Set(d, inverse);
   const hn::Rebind<int16_t, D> d16;
@@ -330,21 +333,23 @@ HWY_INLINE int32_t RoundPiece(const float* x, float inverse, int16_t* q, float* 
     const VI n = hn::NearestInt(hn::Mul(v, factor));
     sum = hn::Add(sum, n);
     hn::StoreU(hn::DemoteTo(d16, n), d16, q + i);
-    hn::StoreU(hn::MulSub(v, factor, hn::ConvertTo(d, n)), d, rest + i);
+    if constexpr (kRest) hn::StoreU(hn::MulSub(v, factor, hn::ConvertTo(d, n)), d, rest + i);
   }
-  return hn::GetLane(hn::SumOfLanes(DI(), sum));
+  return wants_sum ? hn::GetLane(hn::SumOfLanes(DI(), sum)) : 0;
 }
 
-// Largest magnitude of 32 values; NaN if one is not finite.
+// Largest magnitude of 32 values; NaN if one is not finite: as whole numbers, their bits are the largest.
 HWY_INLINE float Largest(const float* x) {
   const D d;
-  V most = hn::Zero(d), bad = hn::Zero(d);
-  for (int i = 0; i < static_cast<int>(kPieceColumns); i += Lanes()) {
-    const V v = hn::LoadU(d, x + i);
-    most = hn::Max(most, hn::Abs(v));
-    bad = hn::Add(bad, hn::Mul(v, hn::Zero(d)));
-  }
-  return hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, bad));
+  VI most = hn::Zero(DI());
+  for (int i = 0; i < static_cast<int>(kPieceColumns); i += Lanes())
+    most = hn::Max(most, hn::BitCast(DI(), hn::Abs(hn::LoadU(d, x + i))));
+  const int32_t bits = hn::GetLane(hn::MaxOfLanes(DI(), most));
+  return bits >= 0x7F800000 ? std::numeric_limits<float>::quiet_NaN() : std::bit_cast<float>(bits);
+}
+
+bool HasMinimum(Storage storage) {
+  return storage == Storage::Q4_1 || storage == Storage::Q5_1 || storage == Storage::Q4_K || storage == Storage::Q5_K;
 }
 
 void QuantizeRows(const float* x, int64_t ldx, int64_t first, int64_t count, int64_t columns, int planes,
@@ -352,6 +357,7 @@ void QuantizeRows(const float* x, int64_t ldx, int64_t first, int64_t count, int
   constexpr float kUnits = 32767;
   constexpr float kLeast = 1e-30f;  // below, a piece counts as zero: its inverse would not be finite
   const int32_t offset = OffsetOf(storage);
+  const bool wants_sum = offset != 0 || HasMinimum(storage);
   HWY_ALIGN float rest[kPieceColumns];
   for (int64_t i = first; i < first + count; ++i)
     for (int64_t p = 0; p < columns / kPieceColumns; ++p) {
@@ -363,7 +369,11 @@ void QuantizeRows(const float* x, int64_t ldx, int64_t first, int64_t count, int
       int64_t at = p * out.rows + i * planes;
       for (int plane = 0; plane < planes; ++plane, ++at) {
         int16_t* q = out.values + at * kPieceColumns;
-        const int32_t sum = RoundPiece(plane ? rest : from, plane ? 2 * kUnits : inverse, q, rest);
+        const bool last = plane + 1 == planes;
+        const float* values = plane ? rest : from;
+        const float factor = plane ? 2 * kUnits : inverse;
+        const int32_t sum = last ? RoundPiece<false>(values, factor, wants_sum, q, rest)
+                                 : RoundPiece<true>(values, factor, wants_sum, q, rest);
         out.scales[at] = scale;
         out.sums[at] = scale * static_cast<float>(sum);
         out.offsets[at] = -offset * sum;
@@ -383,6 +393,7 @@ HWY_INLINE void GroupBf16(const Byte* group, const float* HWY_RESTRICT x, int64_
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
     for (int64_t i = 0; i < k; i += 2) {
+      hwy::Prefetch(group + 32 * i + kAhead);
       const VU word = Word(group + 32 * i + 4 * lane);
       const V w0 = hn::BitCast(d, hn::ShiftLeft<16>(word)), w1 = hn::BitCast(d, hn::And(word, upper));
 #pragma GCC unroll 8
