@@ -36,7 +36,8 @@ constexpr const char* kHelp = R"(  /help            this
   /save FILE       keep the conversation
   /load FILE       go on with one that was kept
   /exit            leave (so does Ctrl-D)
-End a line with \ to go on in the next, or put several lines between two lines of """. Ctrl-C stops an answer.
+End a line with \ to go on in the next, or put several lines between two lines of """. Ctrl-C stops an answer,
+or gives up what is being written.
 )";
 
 class Conversation {
@@ -113,7 +114,7 @@ class Chat {
     quiet_ = o_.json;
     for (const std::string& message : o_.messages) say(message);
     if (o_.messages.empty()) {
-      if (interactive_) fmt::print(stderr, "Say something; /help lists what else you can do.\n");
+      if (interactive_) fmt::print(stderr, "Say something; /help lists what else you can do, Ctrl-D leaves.\n");
       while (const auto text = read_message()) {
         try {
           if (text->starts_with("/") && interactive_) {
@@ -178,7 +179,7 @@ class Chat {
         if (interactive_) fmt::print(stderr, "\n");
         std::cin.clear();
         std::clearerr(stdin);
-        if (interrupted && !first) return std::string();  // only what was being written is given up
+        if (interrupted) return std::string();  // what was being written is given up
         return first || text.empty() ? std::nullopt : std::optional(text);
       }
       if (line == "\"\"\"") {

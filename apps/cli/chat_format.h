@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner.h"
+#include "template/chat_template.h"
 
 namespace hierarchos::cli {
 
@@ -12,7 +13,7 @@ struct Message {
   std::string role, content;  // "system", "user", "assistant"
 };
 
-// The package's chat template. Throws UnsupportedError where there is none, or it cannot be honoured.
+// The package's chat templates, or one from a file. Throws UserError where there is none.
 class ChatFormat {
  public:
   ChatFormat(const Runner& runner, const std::string& template_file);
@@ -20,7 +21,7 @@ class ChatFormat {
   std::string render(const std::vector<Message>& messages) const;
 
  private:
-  std::string source_;
+  ChatTemplates templates_;
 };
 
 }  // namespace hierarchos::cli

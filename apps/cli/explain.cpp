@@ -19,7 +19,7 @@ namespace {
 struct Options {
   std::string model, device = "cpu", program = "decode";
   int64_t tokens = 0, context = 1024, lora_rank = 0;
-  bool kernels = false;
+  bool kernels = false, sampling = false;
 };
 
 // Nothing is computed, so the parameters' memory is there but not filled.
@@ -37,7 +37,9 @@ void run(const Options& o) {
     decoder_options.parameter_type = type;
     generate::Decoder decoder(model.description, store, decoder_options);
     const int64_t tokens = o.tokens > 0 ? o.tokens : o.program == "decode" ? 1 : 256;
-    fmt::print("{}", explain(decoder.session(tokens, 1), explain_options));
+    generate::DecoderParts parts;
+    parts.draw = o.sampling;
+    fmt::print("{}", explain(decoder.session(tokens, 1, parts), explain_options));
     return;
   }
   train::TrainerOptions trainer_options;
@@ -67,7 +69,11 @@ void add_explain(CLI::App& app) {
   command->add_option("--context", o->context, "tokens of the cache")->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   command->add_option("--lora-rank", o->lora_rank,
                       "micro and apply: train LoRA adapters of this rank, not the whole model");
+  command->add_flag("--sampling", o->sampling, "decode and prefill: draw a token, not the likeliest one");
   command->add_flag("--kernels", o->kernels, "list every kernel");
+  command->footer(R"(Examples:
+  hierarchos explain examples/demo-model
+  hierarchos explain model.gguf --program prefill --tokens 512 --device vulkan:0 --kernels)");
   command->callback([o] { run(*o); });
 }
 

@@ -155,7 +155,6 @@ void run(const Options& o) {
   if (beams > 1) {
     for (const generate::Request& r : requests) {
       results.push_back(search_beams(decoder, r, *runner.tokenizer));
-      if (times.first == 0) times.first = seconds_since(times.start);
       show(results.back().text);
       if (interrupt.interrupted()) throw Exit{kInterrupted};
     }
@@ -167,6 +166,7 @@ void run(const Options& o) {
     });
   }
   times.total = seconds_since(times.start);
+  if (beams > 1) times.first = times.total;  // all at once
   for (const generate::Request& r : requests) times.prompt_tokens += r.prompt.size();
   for (const generate::Continuation& c : results) times.new_tokens += c.ids.size();
   if (stream) fmt::print("\n");

@@ -49,8 +49,8 @@ void take(To& to, const std::optional<From>& from) {
   if (from) to = *from;
 }
 
-bool asks_for_sampling(const SettingsOptions& o) {
-  return o.temperature || o.top_k || o.top_p || o.min_p || o.typical_p || o.epsilon_cutoff || o.eta_cutoff || o.seed;
+bool shapes_sampling(const SettingsOptions& o) {
+  return o.temperature || o.top_k || o.top_p || o.min_p || o.typical_p || o.epsilon_cutoff || o.eta_cutoff;
 }
 
 }  // namespace
@@ -66,10 +66,10 @@ generate::GenerationSettings make_settings(const SettingsOptions& o, const Runne
   if (o.ignore_eos) s.eos_token_ids.clear();
   s.stop_strings.insert(s.stop_strings.end(), o.stop.begin(), o.stop.end());
 
-  if (o.greedy && asks_for_sampling(o))
+  if (o.greedy && shapes_sampling(o))
     throw UserError("--greedy does not go with options about sampling: leave out one of them");
-  if (asks_for_sampling(o)) s.do_sample = true;
-  if (o.greedy || (o.num_beams && *o.num_beams > 1 && !asks_for_sampling(o))) s.do_sample = false;
+  if (shapes_sampling(o) || o.seed) s.do_sample = true;
+  if (o.greedy || (o.num_beams && *o.num_beams > 1 && !shapes_sampling(o))) s.do_sample = false;
   take(s.temperature, o.temperature);
   take(s.top_k, o.top_k);
   take(s.top_p, o.top_p);

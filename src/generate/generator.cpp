@@ -155,7 +155,8 @@ void step(Decoder& decoder, std::vector<std::unique_ptr<Sequence>>& active, Deco
   const std::vector<int32_t> next = decoder.next();
   Decoder::LogProbs likely;
   if (parts.log_probs >= 0) likely = decoder.log_probs();
-  if (parts.draw) {
+  // Where nothing could be drawn the id is 0.
+  if (parts.draw && std::ranges::count(next, 0) > 0) {
     const std::vector<float> facts = decoder.facts();
     for (size_t r = 0; r < rows.size(); ++r)
       if (facts[2 * r + 1] == 0)

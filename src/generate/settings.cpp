@@ -9,6 +9,7 @@ namespace hierarchos::generate {
 namespace {
 
 constexpr const char* kFile = "generation_config.json";
+constexpr int64_t kMostTokens = int64_t{1} << 30;
 
 std::vector<int32_t> ids_from(models::ConfigReader& reader, std::string_view key, const nlohmann::json& value) {
   std::vector<int32_t> ids;
@@ -185,25 +186,36 @@ void check_settings(const GenerationSettings& s) {
   const auto share = [&](const char* name, double value) {
     need(value >= 0 && value <= 1, name, value, "between 0 and 1");
   };
-  if (s.max_new_tokens) need(*s.max_new_tokens > 0, "max_new_tokens", *s.max_new_tokens, "at least 1");
-  if (s.min_new_tokens) need(*s.min_new_tokens >= 0, "min_new_tokens", *s.min_new_tokens, "at least 0");
+  const auto count = [&](const char* name, std::optional<int64_t> value, int64_t least) {
+    if (value)
+      need(*value >= least && *value <= kMostTokens, name, *value,
+           least > 0 ? "between 1 and 2^30" : "between 0 and 2^30");
+  };
+  count("max_new_tokens", s.max_new_tokens, 1);
+  count("min_new_tokens", s.min_new_tokens, 0);
+  count("max_length", s.max_length, 0);
+  count("min_length", s.min_length, 0);
   if (s.max_time) need(*s.max_time > 0, "max_time", *s.max_time, "a positive number of seconds");
   if (s.max_new_tokens && s.min_new_tokens && *s.min_new_tokens > *s.max_new_tokens)
     throw UserError("min_new_tokens is {}, more than max_new_tokens, {}", *s.min_new_tokens, *s.max_new_tokens);
-  need(s.num_beams >= 1, "num_beams", s.num_beams, "at least 1");
+  need(s.num_beams >= 1 && s.num_beams <= 1024, "num_beams", s.num_beams, "between 1 and 1024");
+  need(std::isfinite(s.length_penalty), "length_penalty", s.length_penalty, "a number");
   need(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty), "repetition_penalty", s.repetition_penalty,
        "a positive number");
   need(std::isfinite(s.presence_penalty), "presence_penalty", s.presence_penalty, "a number");
   need(std::isfinite(s.frequency_penalty), "frequency_penalty", s.frequency_penalty, "a number");
-  need(s.no_repeat_ngram_size >= 0, "no_repeat_ngram_size", s.no_repeat_ngram_size, "at least 0");
+  count("no_repeat_ngram_size", s.no_repeat_ngram_size, 0);
+  count("top_k", s.top_k, 0);
   for (const auto& word : s.bad_words_ids) need(!word.empty(), "bad_words_ids", "[]", "lists of token ids");
   for (const SequenceBias& b : s.sequence_bias) need(!b.ids.empty(), "sequence_bias", "[]", "lists of token ids");
-  if (s.exponential_decay_length_penalty)
-    need(s.exponential_decay_length_penalty->factor > 0, "exponential_decay_length_penalty",
-         s.exponential_decay_length_penalty->factor, "a pair with a positive factor");
+  if (s.exponential_decay_length_penalty) {
+    const auto& [start, factor] = *s.exponential_decay_length_penalty;
+    need(factor > 0 && std::isfinite(factor), "exponential_decay_length_penalty", factor,
+         "a pair with a positive factor");
+    count("exponential_decay_length_penalty", start, 0);
+  }
   need(s.temperature >= 0 && std::isfinite(s.temperature), "temperature", s.temperature,
        "a number that is not negative");
-  need(s.top_k >= 0, "top_k", s.top_k, "at least 0 (0: off)");
   share("top_p", s.top_p);
   share("min_p", s.min_p);
   share("typical_p", s.typical_p);

@@ -10,9 +10,26 @@ struct Session::Impl {
   std::unordered_map<std::string, Address> inputs;   // inputs and derived inputs
   std::unordered_map<std::string, Address> outputs;
   std::unordered_map<std::string, HostTensor> host;  // inputs that derived ones are made from
+  // What inputs and derived inputs are to hold: the bytes that changed go to the device together, before a run.
+  std::vector<std::byte> staged;
+  size_t changed_begin = 0, changed_end = 0;
   std::map<std::string, bool> given;                 // input → set at least once
   bool derived_stale = false;
   BoundInfo bound;
+
+  void stage(Address at, std::span<const std::byte> bytes) {
+    const size_t offset = at - io->address();
+    std::ranges::copy(bytes, staged.begin() + static_cast<std::ptrdiff_t>(offset));
+    const bool none = changed_begin == changed_end;
+    changed_begin = none ? offset : std::min(changed_begin, offset);
+    changed_end = std::max(none ? 0 : changed_end, offset + bytes.size());
+  }
+  void upload_staged() {
+    if (changed_begin == changed_end) return;
+    backend->upload(io->address() + changed_begin, std::span(staged).subspan(changed_begin, changed_end - changed_begin));
+    changed_begin = changed_end = 0;
+  }
+
   // Between recordings stand host steps: recordings[i], host_steps[i], recordings[i + 1] …
   std::vector<std::unique_ptr<Recording>> recordings;
   std::vector<size_t> host_steps;  // indices of bound steps
@@ -71,6 +88,7 @@ Session::Session(std::shared_ptr<Program> program, std::shared_ptr<Storehouse> s
   };
   for (const Input& i : graph.inputs()) leaf[i.value] = m.inputs[i.name] = place(i.type.bytes());
   for (const DerivedInput& d : graph.derived_inputs()) leaf[d.value] = m.inputs[d.name] = place(d.type.bytes());
+  if (m.io) m.staged.resize(next - m.io->address());
   for (const Constant& c : graph.constants()) {
     leaf[c.value] = place(static_cast<int64_t>(c.data.bytes().size()));
     m.backend->upload(leaf[c.value], c.data.bytes());
@@ -116,7 +134,7 @@ void Session::set_input(const std::string& name, const HostTensor& value) {
   if (input == inputs.end()) throw UserError("the program has no input {}", name);
   if (value.dtype() != input->type.dtype || value.shape() != input->type.shape)
     throw UserError("input {} is {}, given {}{}", name, input->type.to_string(), name_of(value.dtype()), value.shape().to_string());
-  m.backend->upload(m.inputs.at(name), value.bytes());
+  m.stage(m.inputs.at(name), value.bytes());
   m.given[name] = true;
   if (!graph.derived_inputs().empty()) {
     m.host[name] = value;
@@ -170,7 +188,10 @@ void Session::prepare() {
   Impl& m = *impl_;
   for (const Input& i : program_->graph().inputs())
     if (!m.given[i.name]) throw UserError("input {} was never set", i.name);
-  if (!m.derived_stale) return;
+  if (!m.derived_stale) {
+    m.upload_staged();
+    return;
+  }
   for (const DerivedInput& d : program_->graph().derived_inputs()) {
     std::vector<HostTensor> from;
     for (const std::string& name : d.from) from.push_back(m.host.at(name));
@@ -178,10 +199,11 @@ void Session::prepare() {
     if (value.dtype() != d.type.dtype || value.shape() != d.type.shape)
       throw UserError("derived input {} is {}, its function gave {}{}", d.name, d.type.to_string(), name_of(value.dtype()),
                       value.shape().to_string());
-    m.backend->upload(m.inputs.at(d.name), value.bytes());
+    m.stage(m.inputs.at(d.name), value.bytes());
     m.host[d.name] = std::move(value);
   }
   m.derived_stale = false;
+  m.upload_staged();
 }
 
 HostTensor Session::output(const std::string& name) {
