@@ -214,8 +214,9 @@ void check_settings(const GenerationSettings& s) {
          "a pair with a positive factor");
     count("exponential_decay_length_penalty", start, 0);
   }
-  need(s.temperature >= 0 && std::isfinite(s.temperature), "temperature", s.temperature,
-       "a number that is not negative");
+  // Quotients by anything smaller would not be numbers.
+  need(s.temperature == 0 || (s.temperature >= 1e-6 && std::isfinite(s.temperature)), "temperature", s.temperature,
+       "0 (for the likeliest token) or at least 1e-6");
   share("top_p", s.top_p);
   share("min_p", s.min_p);
   share("typical_p", s.typical_p);

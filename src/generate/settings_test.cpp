@@ -90,6 +90,7 @@ TEST(GenerationSettings, RefusesWhatMeansNothing) {
            {"max_length", -9223372036854775807},
            {"num_beams", 1000000000},
            {"temperature", -1},
+           {"temperature", 1e-20},
            {"top_k", -5},
            {"top_p", 1.5},
            {"min_p", -0.1},
