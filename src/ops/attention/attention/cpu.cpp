@@ -86,6 +86,7 @@ class AttentionKernel final : public CpuKernel {
       key_end = std::min(high, key_begin + each);
     }
     bound.for_key_blocks(run, key_begin, key_end, [&](const KeyBlock& block) {
+      if (queries <= kFewRows) fetch(operands, first_head, block);
       for (int64_t h = 0; h < heads_of_task_; ++h) step(bound, run, first_head + h, block, scores, running(h));
     });
 
@@ -134,6 +135,23 @@ class AttentionKernel final : public CpuKernel {
       gemm::pack_a(q, 0, queries, k0, some, scaled, to);
       to += gemm::packed_floats_a(queries, some);
     }
+  }
+
+  // Asks for a block's values, which are read after its keys, and for the keys of the block that most likely comes
+  // next.
+  void fetch(std::span<std::byte* const> operands, int64_t first_head, const KeyBlock& block) const {
+    const auto rows_of = [&](int operand, int64_t width, int64_t ahead) {
+      const TensorDesc& t = p_.desc(operand);
+      const auto size = static_cast<int64_t>(size_of(t.dtype));
+      const int64_t bytes = heads_of_task_ * width * size;
+      const std::byte* base = operands[static_cast<size_t>(operand)] + first_head * t.strides[1] * size;
+      for (int64_t i = 0; i < block.count && block.row[i] + ahead < p_.rows; ++i) {
+        const std::byte* row = base + (block.row[i] + ahead) * t.strides[0] * size;
+        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
+      }
+    };
+    rows_of(p_.at.v, p_.dv, 0);
+    rows_of(p_.at.k, p_.d, kKeyBlock);
   }
 
   // One block of keys.

@@ -311,6 +311,7 @@ class MatmulKernel final : public CpuKernel {
     // One plane and nothing to add to: straight to the sums.
     const bool direct = planes == 1 && !accumulate;
     float* room = direct ? nullptr : gemm::thread_buffer(6, m * planes * kGroupRows);
+    gemm::fetch_group(w + n0 / kGroupRows * group_bytes);
     for (int64_t j = 0; j < n; j += kGroupRows) {
       const std::byte* group = w + (n0 + j) / kGroupRows * group_bytes;
       float* to = direct ? sums + j : room;

@@ -44,9 +44,6 @@ using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
 using Byte = uint8_t;
 
-// kAhead: how far a group is fetched before it is needed, since the processor's own foresight ends at a page.
-constexpr int64_t kAhead = 4096;
-
 HWY_INLINE int Lanes() { return static_cast<int>(hn::Lanes(D())); }
 HWY_INLINE VU Word(const Byte* p) { return hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(p)); }
 
@@ -279,7 +276,7 @@ void MultiplyGroupOf(Storage storage, const Byte* group, const QuantizedRows& x,
   for (int64_t p = 0; p < x.pieces; ++p) {
     const Byte* shared = group + p / form.pieces * form.superblock();
     const Byte* piece = shared + form.shared + p % form.pieces * form.piece;
-    for (int64_t line = 0; line < form.piece; line += 64) hwy::Prefetch(piece + kAhead + line);
+    for (int64_t line = 0; line < form.piece; line += 64) hwy::Prefetch(piece + kFetchAhead + line);
     const int64_t at = p * x.rows + first;
     if (p == 0)
       Piece<F, true>(shared, piece, x, at, count, c, ldc);
@@ -393,7 +390,7 @@ HWY_INLINE void GroupBf16(const Byte* group, const float* HWY_RESTRICT x, int64_
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
     for (int64_t i = 0; i < k; i += 2) {
-      hwy::Prefetch(group + 32 * i + kAhead);
+      hwy::Prefetch(group + 32 * i + kFetchAhead);
       const VU word = Word(group + 32 * i + 4 * lane);
       const V w0 = hn::BitCast(d, hn::ShiftLeft<16>(word)), w1 = hn::BitCast(d, hn::And(word, upper));
 #pragma GCC unroll 8
@@ -448,6 +445,10 @@ void quantize_rows(const float* x, int64_t ldx, int64_t first, int64_t count, in
 void multiply_group(Storage storage, const std::byte* group, const QuantizedRows& x, int64_t first, int64_t count,
                     float* c, int64_t ldc) {
   HWY_DYNAMIC_DISPATCH(MultiplyGroup)(storage, reinterpret_cast<const uint8_t*>(group), x, first, count, c, ldc);
+}
+
+void fetch_group(const std::byte* group) {
+  for (int64_t line = 0; line < kFetchAhead; line += 64) hwy::Prefetch(group + line);
 }
 
 void multiply_group_bf16(const std::byte* group, const float* x, int64_t ldx, int64_t count, int64_t k, float* c,

@@ -10,6 +10,9 @@
 
 namespace hierarchos::gemm {
 
+// How far a weight is fetched before it is needed, in bytes: the processor's own foresight ends at a page.
+inline constexpr int64_t kFetchAhead = 4096;
+
 // Rows of activations, piece of 32 columns by piece. `planes` 2: row 2i holds row i's upper and row 2i + 1 its lower
 // bits.
 struct QuantizedRows {
@@ -36,5 +39,8 @@ void multiply_group(Storage storage, const std::byte* group, const QuantizedRows
 // The same for bf16 weights and fp32 rows of x, whose columns past k (to a multiple of 2) are zero.
 void multiply_group_bf16(const std::byte* group, const float* x, int64_t ldx, int64_t count, int64_t k, float* c,
                          int64_t ldc);
+
+// Asks for the beginning of a group, so that the first of a run does not wait for memory piece by piece.
+void fetch_group(const std::byte* group);
 
 }  // namespace hierarchos::gemm
