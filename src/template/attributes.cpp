@@ -84,7 +84,7 @@ Value own_item(const Value& v, const Value& key) {
   const int64_t size = *length(v);
   const int64_t i = *asked < 0 ? *asked + size : *asked;
   if (i < 0 || i >= size) return {};
-  if (v.is_text()) return Value::text(text::slice(v.str(), i, 1, 1), v.is_markup());
+  if (v.is_text()) return Value::text(text::slice(v.str(), i, 1, 1, v.text_object().ascii()), v.is_markup());
   if (v.is(Type::Bytes)) return Value::integer(static_cast<unsigned char>(v.str()[static_cast<size_t>(i)]));
   if (v.is(Type::Range)) return Value::integer(v.get<RangeObject>().at(i));
   return v.items()[static_cast<size_t>(i)];
@@ -146,7 +146,8 @@ Value get_slice(const Value& v, const Value& begin, const Value& end, const Valu
   };
   const int64_t from = clamp(begin, step < 0 ? high : low), to = clamp(end, step < 0 ? low : high);
   const RangeObject range(from, to, step);
-  if (v.is_text()) return Value::text(text::slice(v.str(), from, step, range.length), v.is_markup());
+  if (v.is_text())
+    return Value::text(text::slice(v.str(), from, step, range.length, v.text_object().ascii()), v.is_markup());
   if (v.is(Type::Range)) {
     const auto& r = v.get<RangeObject>();
     int64_t new_step = 0;

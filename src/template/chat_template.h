@@ -73,8 +73,8 @@ class ChatTemplates {
  public:
   ChatTemplates() = default;  // none
   // A folder's chat_template.jinja and additional_chat_templates/*.jinja, or else chat_template in its
-  // tokenizer_config.json, one or a list with names; or a GGUF file's tokenizer.chat_template. Templates are parsed
-  // when they are first asked for here, so a malformed one throws TemplateError now.
+  // tokenizer_config.json, one or a list with names; or a GGUF file's tokenizer.chat_template. All are parsed at once:
+  // throws TemplateError for a malformed one.
   static ChatTemplates from_package(const formats::Package& package);
   static ChatTemplates from_folder(const std::filesystem::path& folder);
   static ChatTemplates from_gguf(const formats::GgufFile& file);

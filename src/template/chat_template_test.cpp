@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/os/file.h"
+#include "formats/testing/gguf_builder.h"
 
 namespace hierarchos {
 namespace {
@@ -157,6 +158,24 @@ TEST(ChatTemplate, Folder) {
   loaded = ChatTemplates::from_folder(folder.path());
   EXPECT_EQ(loaded.names(), (std::vector<std::string>{"default", "tool_use"}));
   EXPECT_EQ(loaded.render(request(kHello)).text, "file");
+}
+
+TEST(ChatTemplate, Gguf) {
+  using Builder = formats::testing::GgufBuilder;
+  Builder file;
+  file.pair("tokenizer.chat_template",
+            std::string("{{ bos_token }}{{ eos_token }}{{ pad_token }}{{ messages[0].content }}"));
+  file.pair("tokenizer.chat_templates", Builder::Array,
+            Builder::array(Builder::String, std::vector<std::string>{"tool_use", "gone"}));
+  file.pair("tokenizer.chat_template.tool_use", std::string("tools"));
+  file.pair("tokenizer.ggml.tokens", Builder::Array,
+            Builder::array(Builder::String, std::vector<std::string>{"<s>", "a", "</s>"}));
+  file.pair("tokenizer.ggml.bos_token_id", 0u).pair("tokenizer.ggml.eos_token_id", 2u);
+  const ChatTemplates loaded = ChatTemplates::from_gguf(*file.parse());
+  EXPECT_EQ(loaded.names(), (std::vector<std::string>{"default", "tool_use"}));
+  EXPECT_EQ(loaded.render(request(kHello)).text, "<s></s>Hello");
+  file.pair("tokenizer.ggml.padding_token_id", 3u);
+  EXPECT_THROW(ChatTemplates::from_gguf(*file.parse()), DataError);
 }
 
 }  // namespace

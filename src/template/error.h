@@ -8,14 +8,11 @@
 
 namespace hierarchos {
 
-// A chat template that cannot be parsed or rendered. what() is a sentence with the template's name and line.
+// A chat template that cannot be parsed or rendered. what() is a sentence with the template's name and line; a long
+// message is cut there, and its control characters are written as escapes.
 class TemplateError : public DataError {
  public:
-  TemplateError(const std::string& where, int line, std::string kind, std::string message)
-      : DataError("{}, line {}: {}", where, line, message),
-        line_(line),
-        kind_(std::move(kind)),
-        message_(std::move(message)) {}
+  TemplateError(const std::string& where, int line, std::string kind, std::string message);
 
   int line() const { return line_; }                       // from 1
   const std::string& kind() const { return kind_; }        // as Python names it: "TypeError"; "Limit" is ours

@@ -170,7 +170,7 @@ Arguments Interpreter::evaluate_arguments(const Expr& e, const EnvironmentPtr& e
     if (!more.is(Type::Dict)) type_error("argument after ** must be a mapping, not {}", type_name(more));
     for (const auto& [key, value] : more.as_dict().items) {
       if (!key.is_text()) type_error("keywords must be strings");
-      for (const auto& other : out.named)
+      for (const auto& other : e.named)
         if (other.first == key.str()) type_error("got multiple values for keyword argument '{}'", key.str());
       out.named.emplace_back(key.str(), value);
     }
@@ -202,6 +202,7 @@ Value Interpreter::evaluate_call(const Expr& e, const EnvironmentPtr& env, const
   const Value callee = evaluate(*e.items[0], env);
   Arguments arguments = evaluate_arguments(e, env);
   if (!caller.missing()) {
+    charge(arguments.named.size() * 16);
     for (const auto& other : arguments.named)
       if (other.first == "caller") type_error("got multiple values for keyword argument 'caller'");
     arguments.named.emplace_back("caller", caller);
@@ -244,6 +245,7 @@ void Interpreter::bind_parameters(const Macro& macro, Arguments& arguments, Envi
   const MacroCode& code = *macro.code;
   auto& [positional, named] = arguments;
   const auto take = [&](const std::string& name) {
+    charge(named.size() * 16);
     const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == name; });
     if (at == named.end()) return Value();
     Value v = std::move(at->second);

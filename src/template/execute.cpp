@@ -39,6 +39,7 @@ void Interpreter::release(const std::shared_ptr<Tracked>& object) {
 }
 
 void Interpreter::enter(const Scope& scope, const EnvironmentPtr& env) {
+  meter_.step(static_cast<int64_t>(scope.loads.size() / 4));
   for (const Load& load : scope.loads) {
     Value& place = env->values[static_cast<size_t>(load.index)];
     switch (load.kind) {
@@ -336,6 +337,7 @@ void Interpreter::execute_block(const Stmt& s, const EnvironmentPtr& env) {
   std::shared_ptr<const Locals> locals = env->locals;
   if (code.scoped) {
     auto more = std::make_shared<Locals>(locals ? *locals : Locals());
+    meter_.step(static_cast<int64_t>(more->size() + s.locals.size()));
     for (const auto& [name, place] : s.locals)
       if (Value v = env->at(place); !v.missing()) (*more)[name] = std::move(v);
     locals = std::move(more);

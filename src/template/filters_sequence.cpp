@@ -1,5 +1,6 @@
 // Filters that work on sequences and dicts as a whole.
 #include <algorithm>
+#include <utility>
 
 #include "template/arguments.h"
 #include "template/filters.h"
@@ -223,23 +224,24 @@ Value batch(Interpreter&, const Value& input, Arguments& arguments) {
   const Values a = bind("batch", arguments, {"linecount", "fill_with"}, 1);
   const Value fill = a[1].missing() ? Value::none() : a[1];
   std::shared_ptr<Iterator> source;
-  std::optional<Value> next;  // the first of the batch to come
+  Values row;
   return iterator(
-      [input, count = a[0], fill, source, next]() mutable -> std::optional<Value> {
-        if (!source) {
-          source = iterate(input);
-          next = source->next();
+      [input, count = a[0], fill, source, row]() mutable -> std::optional<Value> {
+        if (!source) source = iterate(input);
+        const auto size = [&row] { return Value::integer(static_cast<int64_t>(row.size())); };
+        while (std::optional<Value> item = source->next()) {
+          const bool full = equal(size(), count);
+          Values done = full ? std::exchange(row, Values()) : Values();
+          row.push_back(std::move(*item));
+          if (full) return Value::list(std::move(done));
         }
-        if (!next) return std::nullopt;
-        Values row;
-        do row.push_back(std::move(*next));
-        while ((next = source->next()) && !equal(Value::integer(static_cast<int64_t>(row.size())), count));
-        if (!fill.is_none() && !next && less(Value::integer(static_cast<int64_t>(row.size())), count)) {
-          const int64_t size = integer_or(count, 0);
-          check_text_size(static_cast<size_t>(size) * sizeof(Value));
-          row.resize(static_cast<size_t>(size), fill);
+        if (row.empty()) return std::nullopt;
+        if (!fill.is_none() && less(size(), count)) {
+          const int64_t wanted = integer_or(count, 0);
+          check_text_size(static_cast<size_t>(wanted) * sizeof(Value));
+          row.resize(static_cast<size_t>(wanted), fill);
         }
-        return Value::list(std::move(row));
+        return Value::list(std::exchange(row, Values()));
       },
       input);
 }

@@ -114,7 +114,9 @@ Value indent(Interpreter&, const Value& input, Arguments& arguments) {
 
 Value truncate(Interpreter&, const Value& input, Arguments& arguments) {
   const Values a = bind("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0);
-  const int64_t size = integer_or(a[0], 255);
+  const bool fraction = a[0].is(Type::Float);  // will do where nothing has to be cut
+  const int64_t size =
+      fraction ? static_cast<int64_t>(a[0].as_float() > 0 ? std::min(a[0].as_float(), 1e9) : 0) : integer_or(a[0], 255);
   const std::string end = a[2].missing() ? "..." : text_of(a[2], "end");
   const auto end_length = static_cast<int64_t>(text::length(end));
   const int64_t leeway = a[3].is_none() ? 5 : integer_or(a[3], 5);
@@ -123,7 +125,9 @@ Value truncate(Interpreter&, const Value& input, Arguments& arguments) {
   const auto have = length(input);
   if (!have) type_error("object of type '{}' has no len()", type_name(input));
   if (*have - size <= leeway) return input;
-  const std::string head = text::slice(need_text(input, "truncate"), 0, 1, size - end_length);
+  if (fraction) type_error("slice indices must be integers or None or have an __index__ method");
+  const std::string head =
+      text::slice(need_text(input, "truncate"), 0, 1, size - end_length, input.text_object().ascii());
   if (truth_or(a[1], false)) return Value::text(head + end, input.is_markup());
   return Value::text(text::split(head, " ", 1, true)[0] + end, input.is_markup());
 }

@@ -133,7 +133,8 @@ std::string format_text(const std::string& s, const Spec& spec) {
   Spec plain = spec;
   if (plain.align == '=') plain.align = '<';
   const auto length = static_cast<int>(text::length(s));
-  if (spec.precision >= 0 && spec.precision < length) return padded(text::slice(s, 0, 1, spec.precision), plain, '<');
+  if (spec.precision >= 0 && spec.precision < length)
+    return padded(text::slice(s, 0, 1, spec.precision, text::is_ascii(s)), plain, '<');
   return padded(s, plain, '<');
 }
 
@@ -252,7 +253,9 @@ class PercentFormatter {
       arguments_ = argument.items();
     else
       arguments_ = {argument};
-    by_name_ = argument.is(Type::Dict) || argument.is(Type::List);
+    // What can be indexed is taken for a mapping, and need not be used up.
+    by_name_ = argument.is(Type::Dict) || argument.is(Type::List) || argument.is(Type::Range) ||
+               argument.is(Type::Bytes) || argument.is_undefined();
   }
 
   std::string run() {
@@ -265,8 +268,7 @@ class PercentFormatter {
       field();
       check_text_size(out_.size());
     }
-    if (next_ < arguments_.size() && !(by_name_ && (named_ || next_ == 0)))
-      type_error("not all arguments converted during string formatting");
+    if (next_ < arguments_.size() && !by_name_) type_error("not all arguments converted during string formatting");
     return std::move(out_);
   }
 
@@ -337,7 +339,6 @@ class PercentFormatter {
     const std::string key(f_.substr(begin, at_ - begin - 1));
     const Value* found = argument_.as_dict().find(key);
     if (found == nullptr) fail("KeyError", "{}", text_repr(key));
-    named_ = true;
     return *found;
   }
 
@@ -444,7 +445,7 @@ class PercentFormatter {
   std::string_view f_;
   const Value& argument_;
   Values arguments_;
-  bool by_name_ = false, named_ = false;
+  bool by_name_ = false;
   size_t next_ = 0, at_ = 0;
   std::string out_;
 };
@@ -544,6 +545,7 @@ class BraceFormatter {
       manual_ = manual_ || whole;
       return positional(name);
     }
+    charge(arguments_.named.size() * 16);
     for (const auto& [key, value] : arguments_.named)
       if (key == name) return value;
     fail("KeyError", "{}", text_repr(name));

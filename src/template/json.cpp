@@ -53,6 +53,7 @@ class JsonWriter {
   std::string out;
 
   void write(const Value& v) {
+    charge(256);
     check_text_size(out.size());
     switch (v.type()) {
       case Type::None:

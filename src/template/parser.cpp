@@ -259,6 +259,7 @@ class Parser : public ExpressionParser {
       if (!code.parameters.empty()) expect_operator(",");
       ExprPtr parameter = name_target();
       parameter->use = NameUse::Parameter;
+      if (code.parameters.size() == 1000) fail("a macro has too many parameters", parameter->line);
       for (const ExprPtr& other : code.parameters)
         if (other->text == parameter->text)
           fail(fmt::format("duplicate argument '{}' in macro definition", parameter->text), parameter->line);

@@ -6,6 +6,7 @@ namespace hierarchos::jinja {
 namespace {
 
 constexpr int kHighestTree = 1000;  // a long chain of operators is a high tree
+constexpr size_t kMostArguments = 1000;
 
 std::string described(const Token& token) {
   switch (token.kind) {
@@ -468,6 +469,7 @@ void ExpressionParser::arguments(Expr& out) {
     } else if (current().kind == TokenKind::Name && ahead().kind == TokenKind::Operator && ahead().text == "=") {
       ensure(!out.more_named);
       std::string name = current().text;
+      if (out.named.size() == kMostArguments) fail("a call has too many arguments", line);
       for (const auto& other : out.named)
         if (other.first == name) fail(fmt::format("keyword argument repeated: {}", name), current().line);
       advance();

@@ -27,6 +27,9 @@ Items sorted_items(const Value& dict) {
   return out;
 }
 
+// A group of the filter groupby is written as it is, since Python does not take it for a plain tuple.
+bool is_plain_tuple(const Value& v) { return v.is(Type::Tuple) && !v.get<Sequence>().group; }
+
 // repr() with sorted dicts.
 std::string plain(const Value& v) {
   std::string out;
@@ -36,7 +39,7 @@ std::string plain(const Value& v) {
       out += (out.empty() ? "" : ", ") + plain(key) + ": " + plain(value);
     return "{" + out + "}";
   }
-  if (!v.is(Type::List) && !v.is(Type::Tuple)) return repr(v);
+  if (!v.is(Type::List) && !is_plain_tuple(v)) return repr(v);
   for (const Value& item : v.items()) {
     out += (out.empty() ? "" : ", ") + plain(item);
     check_text_size(out.size());
@@ -59,7 +62,7 @@ class Prettier {
       dict(v, indent, allowance + 1, level + 1);
     else if (v.is(Type::List))
       sequence(v.items(), "[", "]", indent, allowance + 1, level + 1);
-    else if (v.is(Type::Tuple))
+    else if (is_plain_tuple(v))
       sequence(v.items(), "(", v.items().size() == 1 ? ",)" : ")", indent, allowance + (v.items().size() == 1 ? 2 : 1),
                level + 1);
     else if (v.is_text() && !v.is_markup())

@@ -21,6 +21,7 @@ class Printer {
 
   void repr(const Value& v) {
     if (++depth_ > kDeepest) fail("RecursionError", "a value that holds itself cannot be printed");
+    charge(256);
     check_text_size(out.size());
     switch (v.type()) {
       case Type::Missing:

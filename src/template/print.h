@@ -14,7 +14,7 @@ std::string repr(const Value& v);
 std::string str(const Value& v);
 // str(v) as a value, but a text itself (so that Markup stays one): markupsafe's soft_str.
 Value soft_str(const Value& v);
-// The argument of a filter or method that works on text: fails for an undefined value only as Python would.
+// With the five characters that HTML gives a meaning written as references.
 std::string escape_html(std::string_view s);
 Value escape(const Value& v);
 

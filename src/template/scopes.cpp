@@ -1,6 +1,7 @@
 #include "template/scopes.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -15,7 +16,17 @@ namespace {
 class Symbols {
  public:
   Symbols(Symbols* parent, FunctionCode& function)
-      : parent_(parent), function_(&function), level_(parent != nullptr ? parent->level_ + 1 : 0) {}
+      : parent_(parent),
+        function_(&function),
+        level_(parent != nullptr ? parent->level_ + 1 : 0),
+        work_(parent != nullptr ? parent->work_ : std::make_shared<int64_t>(0)) {}
+
+  // Copying the names of a scope takes time for each; a source of some megabytes could make hours of it.
+  void spend(int line, size_t copies) const {
+    constexpr int64_t most = 3'000'000;
+    *work_ += static_cast<int64_t>(known_.size() * copies);
+    if (*work_ > most) throw SyntaxFailure{line, "the template has too many variables and conditions"};
+  }
 
   void load(const std::string& name) {
     if (find(name) == nullptr) define(name, Load::Kind::Resolve);
@@ -99,6 +110,7 @@ class Symbols {
   Symbols* parent_;
   FunctionCode* function_;
   int level_;
+  std::shared_ptr<int64_t> work_;
   std::map<std::string, Load::Kind> known_;
   std::vector<std::string> order_;
   std::set<std::string> stores_;
@@ -197,6 +209,7 @@ void collect(const Body& body, Symbols& symbols);
 
 void collect_if(const Stmt& s, size_t first, size_t last, const Body* otherwise, Symbols& symbols) {
   collect(*s.exprs[first], symbols);
+  symbols.spend(s.line, 6);  // there and back
   std::vector<Symbols> branches(3, symbols);
   collect(s.bodies[first], branches[0]);
   for (size_t i = first + 1; i < last; ++i) collect_if(s, i, i + 1, nullptr, branches[1]);
@@ -340,7 +353,9 @@ class Resolver {
         break;
       }
       case StmtKind::Block:
-        if (s.block->scoped) s.locals = symbols.stored_places();
+        if (!s.block->scoped) break;
+        symbols.spend(s.line, 10);
+        s.locals = symbols.stored_places();
         break;
       case StmtKind::Text:
       case StmtKind::Break:

@@ -326,6 +326,8 @@ std::string replace(std::string_view s, std::string_view from, std::string_view 
       done = at + from.size();
     }
     out += to;
+    charge(to.size());
+    if (count % 16 == 0) charge(256);
     check_text_size(out.size());
   }
   out += s.substr(done);
@@ -351,9 +353,9 @@ std::string expand_tabs(std::string_view s, int64_t size) {
   return out;
 }
 
-std::string slice(std::string_view s, int64_t begin, int64_t step, int64_t count) {
+std::string slice(std::string_view s, int64_t begin, int64_t step, int64_t count, bool ascii) {
   std::string out;
-  if (is_ascii(s)) {
+  if (ascii) {
     for (int64_t i = 0; i < count; ++i) out += s[static_cast<size_t>(begin + i * step)];
   } else if (step == 1) {
     const size_t from = byte_of(s, static_cast<size_t>(begin));

@@ -44,8 +44,8 @@ std::vector<std::string> splitlines(std::string_view s, bool keep_ends);
 std::string replace(std::string_view s, std::string_view from, std::string_view to, int64_t maximum);
 std::string expand_tabs(std::string_view s, int64_t size);
 
-// A slice as Python takes it, indices already clamped: `count` code points, `step` apart.
-std::string slice(std::string_view s, int64_t begin, int64_t step, int64_t count);
+// A slice as Python takes it, indices already clamped: `count` code points, `step` apart. `ascii`: is all of s?
+std::string slice(std::string_view s, int64_t begin, int64_t step, int64_t count, bool ascii);
 
 // isalpha() and the like: not empty, and every character has one of the flags.
 bool all(std::string_view s, uint32_t flags);

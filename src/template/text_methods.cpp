@@ -190,7 +190,9 @@ Value remove_affix(const Value& self, Arguments& arguments) {
 
 Value expandtabs(const Value& self, Arguments& arguments) {
   const Values a = bind("expandtabs", arguments, {"tabsize"}, 0);
-  return like(self, text::expand_tabs(self.str(), integer_or(a[0], 8)));
+  const int64_t size = integer_or(a[0], 8);
+  if (size > INT32_MAX || size < INT32_MIN) fail("OverflowError", "Python int too large to convert to C int");
+  return like(self, text::expand_tabs(self.str(), size));
 }
 
 Value join(const Value& self, Arguments& arguments) {

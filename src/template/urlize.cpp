@@ -128,7 +128,7 @@ std::string urlize(const std::string& escaped, std::optional<int64_t> limit, con
                                  (target.empty() ? "" : " target=\"" + escape_html(target) + "\"");
   const auto trimmed = [&](const std::string& url) {
     if (!limit || static_cast<int64_t>(text::length(url)) <= *limit) return url;
-    return text::slice(url, 0, 1, std::max<int64_t>(0, *limit)) + "...";
+    return text::slice(url, 0, 1, std::max<int64_t>(0, *limit), text::is_ascii(url)) + "...";
   };
   const auto link = [&](const std::string& word) -> std::string {
     if (web_address().matches(word)) {

@@ -119,24 +119,25 @@ std::optional<Value> Iterator::next() {
   return item;
 }
 
-Namespace::Namespace(std::vector<std::pair<Value, Value>> v) : Tracked(96 + v.size() * 2 * sizeof(Value)) {
+Namespace::Namespace(std::vector<std::pair<Value, Value>> v) : Tracked(96 + v.size() * 3 * sizeof(Value)) {
   items_ = std::move(Dict(std::move(v)).items);
+  for (size_t i = 0; i < items_.size(); ++i)
+    if (items_[i].first.is_text()) index_.emplace(items_[i].first.str(), i);
 }
 
-const Value* Namespace::find(std::string_view name) const {
-  for (const auto& [key, value] : items_)
-    if (key.is_text() && key.str() == name) return &value;
-  return nullptr;
+const Value* Namespace::find(const std::string& name) const {
+  const auto at = index_.find(name);
+  return at == index_.end() ? nullptr : &items_[at->second].second;
 }
 
 void Namespace::set(const std::string& name, Value value) {
-  for (auto& item : items_)
-    if (item.first.is_text() && item.first.str() == name) {
-      item.second = std::move(value);
-      return;
-    }
-  charge_to_meter(2 * sizeof(Value), depth());
+  if (const auto at = index_.find(name); at != index_.end()) {
+    items_[at->second].second = std::move(value);
+    return;
+  }
+  charge_to_meter(3 * sizeof(Value), depth());
   items_.emplace_back(Value::text(name), std::move(value));
+  index_.emplace(name, items_.size() - 1);
 }
 
 Value Value::boolean(bool v) {

@@ -266,12 +266,13 @@ class Namespace : public Tracked {
  public:
   explicit Namespace(std::vector<std::pair<Value, Value>> v);
   void clear() override { items_.clear(); }
-  const Value* find(std::string_view name) const;
+  const Value* find(const std::string& name) const;
   void set(const std::string& name, Value value);
   const std::vector<std::pair<Value, Value>>& items() const { return items_; }
 
  private:
   std::vector<std::pair<Value, Value>> items_;
+  std::unordered_map<std::string, size_t> index_;  // of names; keys may be others, which no template can reach
 };
 
 // Python's name of the type: "str", "NoneType".

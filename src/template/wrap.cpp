@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "template/error.h"
+#include "template/meter.h"
 #include "template/text.h"
 #include "template/unicode.h"
 
@@ -27,6 +28,7 @@ class Chunker {
     for (size_t at = 0; at < s_.size();) {
       const size_t end = chunk_end(at);
       out.push_back(s_.substr(at, end - at));
+      charge(64);
       at = end;
     }
     return out;
