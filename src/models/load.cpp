@@ -255,7 +255,17 @@ void decode_all_blocks(LoadedModel& model) {
 }
 
 void upload_parameters(const LoadedModel& model, Storehouse& store) {
-  for (const TensorSpec& spec : expected_tensors(model.description)) {
+  const std::vector<TensorSpec> specs = expected_tensors(model.description);
+  int64_t need = 0;
+  for (const TensorSpec& spec : specs)
+    if (!store.has(spec.name)) need += model.parameter_type(spec.name, spec.shape).bytes();
+  const int64_t have = store.backend().info().memory_available;
+  if (have > 0 && need > have)
+    throw DeviceError(
+        "the model's weights need {} MiB on the device, and {} MiB are free; use a model in smaller blocks or another "
+        "device",
+        (need >> 20) + 1, have >> 20);
+  for (const TensorSpec& spec : specs) {
     if (store.has(spec.name)) continue;
     const HostTensor tensor = model.tensor(spec.name);
     const Type type = model.parameter_type(spec.name, spec.shape);

@@ -54,7 +54,8 @@ void choose_weight_types(LoadedModel& model, Backend& backend);
 // All block-quantised tensors will be decoded to fp32: products have no gradient through blocks.
 void decode_all_blocks(LoadedModel& model);
 
-// Copies the parameters to the device, those that `store` has not got yet.
+// Copies the parameters to the device, those that `store` has not got yet. DeviceError, before anything is read, if they
+// do not fit what the device has free.
 void upload_parameters(const LoadedModel& model, Storehouse& store);
 
 }  // namespace hierarchos::models
