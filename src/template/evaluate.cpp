@@ -243,7 +243,8 @@ Value Interpreter::call(const Value& callee, Arguments& arguments) {
 
 void Interpreter::bind_parameters(const Macro& macro, Arguments& arguments, Environment& env) const {
   const MacroCode& code = *macro.code;
-  auto& [positional, named] = arguments;
+  Values& positional = arguments.positional;
+  Keywords& named = arguments.named;
   const auto take = [&](const std::string& name) {
     charge(named.size() * 16);
     const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == name; });
