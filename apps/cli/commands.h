@@ -10,6 +10,7 @@ void add_chat(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_finetune(CLI::App& app);
+void add_tokenize(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_doctor(CLI::App& app);

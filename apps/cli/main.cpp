@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   cli::add_eval(app);
   cli::add_bench(app);
   cli::add_finetune(app);
+  cli::add_tokenize(app);
   cli::add_explain(app);
   cli::add_devices(app);
   cli::add_doctor(app);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/os/file.h"
 #include "report.h"
+#include "serve.h"
 
 using namespace hierarchos;
 using namespace hierarchos::text_golden;
@@ -35,12 +36,20 @@ int main(int argc, char** argv) {
   CLI::App app("Compares tokenizers and chat templates with the reference's results");
   Options options;
   std::string json_path;
-  app.add_option("--root", options.root, "Folder of the cases")->required()->check(CLI::ExistingDirectory);
+  bool serving = false;
+  app.add_option("--root", options.root, "Folder of the cases")->check(CLI::ExistingDirectory);
   app.add_option("--real", options.real, "Folder of the published packages that some cases name");
   app.add_option("--json", json_path, "Write the results there, too");
+  app.add_flag("--serve", serving, "Answer requests on standard input instead (tools/tokenizer_fuzz.py)");
   CLI11_PARSE(app, argc, argv);
   try {
-    const Reports reports = run_chat(options);
+    if (serving) {
+      serve();
+      return 0;
+    }
+    if (options.root.empty()) throw UserError("--root says where the cases are");
+    Reports reports = run_tokenizers(options);
+    for (FileReport& file : run_chat(options)) reports.push_back(std::move(file));
     int64_t passed = 0, failed = 0;
     nlohmann::json files = nlohmann::json::array();
     for (const FileReport& file : reports) {

@@ -38,11 +38,12 @@ class FileReport {
 };
 
 struct Options {
-  std::filesystem::path root;  // with chat/
+  std::filesystem::path root;  // with chat/, texts.jsonl, tokenizers/, expected/, components/, spm/; any may be missing
   std::filesystem::path real;  // where published packages lie; empty: their cases are skipped
 };
 
 using Reports = std::vector<FileReport>;
 Reports run_chat(const Options& options);
+Reports run_tokenizers(const Options& options);
 
 }  // namespace hierarchos::text_golden

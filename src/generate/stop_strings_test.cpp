@@ -2,31 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace hierarchos::generate {
 namespace {
 
 // Ids are bytes.
 const Tokenizer& bytes() {
-  static const Tokenizer tokenizer = [] {
-    TokenizerData data;
-    data.where = "test";
-    for (int b = 0; b < 256; ++b) {
-      // GPT-2's alphabet: printable bytes stand for themselves, the others follow from U+0100 on.
-      const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
-      static int next = 256;
-      const int code = printable ? b : next++;
-      std::string text;
-      if (code < 128) {
-        text = static_cast<char>(code);
-      } else {
-        text = {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-      }
-      data.tokens.push_back(text);
-    }
-    data.splits = {{"", false}};
-    return Tokenizer(data);
+  static const std::shared_ptr<Tokenizer> tokenizer = [] {
+    nlohmann::json vocab;
+    for (int b = 0; b < 256; ++b) vocab[tokenizers::ByteAlphabet::spelled(std::string(1, static_cast<char>(b)))] = b;
+    const nlohmann::json level = {
+        {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+    const nlohmann::json model = {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}};
+    const nlohmann::json file = {{"model", model}, {"pre_tokenizer", level}, {"decoder", level}};
+    return Tokenizer::from_json(file.dump(), "test");
   }();
-  return tokenizer;
+  return *tokenizer;
 }
 
 std::vector<std::string> pieces(const std::string& text, std::vector<std::string> stops) {

@@ -1,69 +1,53 @@
-// Byte-level BPE, GPT-2's kind (Radford et al. 2019): text is cut into words by patterns, each word's bytes are merged
-// pair by pair. Equal to Hugging Face's tokenizers, id by id, but for characters younger than the Unicode of Oniguruma
-// in use.
+// The tokenizer of a model package, whatever files it comes in. Programs use this; pipeline.h has offsets, pairs,
+// batches, truncation and padding.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "formats/package.h"
+#include "tokenizer/pipeline.h"
 
 namespace hierarchos {
 
-// What a tokenizer is made of, whatever the file it came from.
-struct TokenizerData {
-  std::string where;                // names the file in errors
-  std::vector<std::string> tokens;  // by id, in GPT-2's alphabet of bytes ("Ġthe"); "" where there is none
-  std::vector<std::pair<std::string, std::string>> merges;  // the first counts most
-  struct Added {
-    int32_t id = 0;
-    std::string text;         // matched whole before anything else; the leftmost, then the longest counts
-    bool special = true;      // left out by decode(skip_special)
-    bool normalized = false;  // matched after all of those that are not
-  };
-  std::vector<Added> added;
-  // One after another, each on the pieces of those before: what matches and what lies between are pieces.
-  struct Split {
-    std::string pattern;        // of Oniguruma; "" splits nothing
-    bool prefix_space = false;  // a piece that does not begin with a space gets one first
-  };
-  std::vector<Split> splits;
-  bool ignore_merges = false;  // a word that is a token is that token
-  std::optional<int32_t> unknown, bos, eos;
-  bool add_bos = false, add_eos = false;
-};
-
-// GGUF's metadata: tokenizer.ggml.*.
-TokenizerData tokenizer_data(const formats::GgufFile& file);
-// tokenizer.json; tokenizer_config.json (null when there is none) names the tokens that begin and end a text.
-TokenizerData tokenizer_data(const nlohmann::json& tokenizer, const nlohmann::json& config, const std::string& where);
-
 class Tokenizer {
  public:
-  // Throws UnsupportedError naming the component that is not honoured, DataError where the file is malformed.
+  // tokenizer.json, tokenizer.model, vocab.json with merges.txt, or vocab.txt, with what tokenizer_config.json,
+  // special_tokens_map.json and added_tokens.json say; or a GGUF file's vocabulary. Throws UnsupportedError naming the
+  // component that is not honoured, DataError where a file is malformed.
   static std::shared_ptr<Tokenizer> from_package(const formats::Package& package);
-  explicit Tokenizer(TokenizerData data);
-  ~Tokenizer();
+  static std::shared_ptr<Tokenizer> from_folder(const std::filesystem::path& folder);
+  static std::shared_ptr<Tokenizer> from_gguf(const formats::GgufFile& file);
+  // A SentencePiece model alone: no tokens around a text, and text that looks like a control piece is text.
+  static std::shared_ptr<Tokenizer> from_sentencepiece(std::string_view bytes, const std::string& where);
+  // A tokenizer.json alone.
+  static std::shared_ptr<Tokenizer> from_json(std::string_view text, const std::string& where);
 
-  // Bytes that are no UTF-8 become words of their own, so that no byte is lost. add_special: with the tokens that the
-  // model wants around a text, if it wants any; special tokens named in the text are matched in any case.
+  explicit Tokenizer(std::unique_ptr<tokenizers::Pipeline> pipeline, std::optional<int32_t> bos = std::nullopt,
+                     std::optional<int32_t> eos = std::nullopt)
+      : pipeline_(std::move(pipeline)), bos_(bos), eos_(eos) {}
+
+  // What is no UTF-8 is read as U+FFFD. add_special: with the tokens that the model wants around a text, if it wants
+  // any; special tokens named in the text are matched in any case. Neither cut nor padded.
   std::vector<int32_t> encode(std::string_view text, bool add_special = true) const;
   // Always UTF-8: U+FFFD where the bytes are not. Ids that are no token are left out, since a model may have more rows.
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
 
-  int32_t vocab_size() const;  // the highest id plus one
-  std::optional<int32_t> bos() const;
-  std::optional<int32_t> eos() const;
-  std::optional<int32_t> token_id(const std::string& token) const;  // as the file spells it: "<|im_end|>", "Ġthe"
+  int32_t vocab_size() const { return pipeline_->max_id() + 1; }  // the highest id plus one
+  std::optional<int32_t> bos() const { return bos_; }
+  std::optional<int32_t> eos() const { return eos_; }
+  std::optional<int32_t> token_id(const std::string& token) const {
+    return pipeline_->id_of(token);
+  }  // as the file spells it
+  const tokenizers::Pipeline& pipeline() const { return *pipeline_; }
 
-  // Decodes id by id: the texts together are decode() of all ids. Valid while the tokenizer is.
+  // Decodes id by id: the texts together are decode() of all ids, but for decoders that let a token change the text
+  // before it. Valid while the tokenizer is.
   class Stream {
    public:
     std::string push(int32_t id);  // what is certain by now: a code point comes with its last byte
@@ -71,17 +55,17 @@ class Tokenizer {
 
    private:
     friend class Tokenizer;
-    Stream(const Tokenizer& tokenizer, bool skip_special) : tokenizer_(&tokenizer), skip_special_(skip_special) {}
-    const Tokenizer* tokenizer_;
+    Stream(const tokenizers::Pipeline& pipeline, bool skip_special)
+        : pipeline_(&pipeline), skip_special_(skip_special), stream_(pipeline, skip_special) {}
+    const tokenizers::Pipeline* pipeline_;
     bool skip_special_;
-    std::string pending_;
+    tokenizers::DecodeStream stream_;
   };
-  Stream stream(bool skip_special = true) const { return {*this, skip_special}; }
+  Stream stream(bool skip_special = true) const { return {*pipeline_, skip_special}; }
 
  private:
-  struct Impl;
-  class Encoder;
-  std::unique_ptr<const Impl> impl_;
+  std::unique_ptr<tokenizers::Pipeline> pipeline_;
+  std::optional<int32_t> bos_, eos_;
 };
 
 }  // namespace hierarchos
