@@ -5,7 +5,7 @@
 namespace hierarchos::cli {
 
 ChatFormat::ChatFormat(const Runner& runner, const std::string& template_file)
-    : templates_(ChatTemplates::from_package(*runner.model.package)) {
+    : templates_(ChatTemplates::from_package(*formats::Package::open(runner.path))) {
   if (!template_file.empty()) {
     ChatTemplates given = ChatTemplates::single(read_text_file(template_file), template_file);
     for (const auto& [name, text] : templates_.special_tokens()) given.set_special_token(name, text);
@@ -16,7 +16,7 @@ ChatFormat::ChatFormat(const Runner& runner, const std::string& template_file)
         "{}: there is no chat template, so the model may not be made for conversations; give one by --chat-template, "
         "or "
         "use `hierarchos generate`",
-        runner.model.package->where());
+        runner.path);
 }
 
 std::string ChatFormat::render(const std::vector<Message>& messages) const {

@@ -48,6 +48,7 @@ Runner load_runner(const RunnerOptions& o) {
   const Progress progress("Loading " + std::filesystem::path(o.model).filename().string());
   Runner r;
   r.model = models::load(o.model);
+  r.path = o.model;
   r.tokenizer = Tokenizer::from_package(*r.model.package);
   r.backend = open_device(o.device, o.threads);
   models::choose_weight_types(r.model, *r.backend);

@@ -21,6 +21,7 @@ void add_runner_options(CLI::App& command, RunnerOptions& options, bool position
 
 // A model on a device.
 struct Runner {
+  std::string path;  // of the package, whose files are closed once the weights are on the device
   models::LoadedModel model;
   std::shared_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Backend> backend;
