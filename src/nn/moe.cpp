@@ -36,15 +36,13 @@ Value choices(Value indices, Value expert_ids) {
 
 Value expert_mlps(Value rows, const std::string& act, const MoeSpec& spec, const MoeWeights& w, Value tile_expert,
                   int64_t tile) {
-  const int64_t hidden = rows.shape()[1];
   Graph& graph = rows.graph();
-  const auto product = [&](const char* name, Value x, Value weight, int64_t out, int64_t in) {
+  const auto product = [&](const char* name, Value x, Value weight) {
     Scope scope(graph, name);
-    return ops::grouped_matmul(x, ops::reshape(weight, {spec.experts, out, in}), tile_expert, tile);
+    return ops::grouped_matmul({x, weight, tile_expert, tile, spec.experts});
   };
-  const Value gate = product("gate", rows, w.gate, spec.width, hidden);
-  const Value up = product("up", rows, w.up, spec.width, hidden);
-  return product("down", ops::mul(ops::activation(act, gate), up), w.down, hidden, spec.width);
+  const Value gate = product("gate", rows, w.gate), up = product("up", rows, w.up);
+  return product("down", ops::mul(ops::activation(act, gate), up), w.down);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Moe, RoutesSortsMultipliesAndCombines) {
   constexpr int64_t kTokens = 5, kWidth = 3, kOut = 2, kExperts = 4, kTop = 2, kTile = 2;
   Graph g;
   const Value x = g.parameter("x", Type(DType::F32, {kTokens, kWidth}));
-  const Value w = g.parameter("w", Type(DType::F32, {kExperts, kOut, kWidth}));
+  const Value w = g.parameter("w", Type(DType::F32, {kExperts * kOut, kWidth}));
   const Value scores = g.parameter("scores", Type(DType::F32, {kTokens, kExperts}));
   const ops::TopK top = ops::top_k(scores, kTop);
   const ops::ExpertRows rows = ops::expert_rows(top.indices, kExperts, kTile);
@@ -40,7 +40,7 @@ TEST(Moe, RoutesSortsMultipliesAndCombines) {
   EXPECT_EQ(capacity, kTile * ((kTokens * kTop + kTile - 1) / kTile + kExperts));
   // Gradients go through w only: look-ups need orders of their ids.
   const Value sorted = ops::gather(ops::stop_gradient(x), rows.token);
-  const Value y = ops::grouped_matmul(sorted, w, rows.tile_expert, kTile);
+  const Value y = ops::grouped_matmul({sorted, w, rows.tile_expert, kTile, kExperts});
   g.output("y", y);
   g.output("row", rows.row);
   const Value loss = ops::sum(ops::square(y));
@@ -48,7 +48,7 @@ TEST(Moe, RoutesSortsMultipliesAndCombines) {
   const std::vector<Value> wrt = {w};
   g.output("dw", *gradients(loss, wrt)[0]);
   Interpreter run(g);
-  const RefTensor xs = waves(DType::F32, {kTokens, kWidth}, 0.2), ws = waves(DType::F32, {kExperts, kOut, kWidth}, 2.2),
+  const RefTensor xs = waves(DType::F32, {kTokens, kWidth}, 0.2), ws = waves(DType::F32, {kExperts * kOut, kWidth}, 2.2),
                   ss = waves(DType::F32, {kTokens, kExperts}, 1);
   run.set("x", xs);
   run.set("w", ws);
