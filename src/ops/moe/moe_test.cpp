@@ -120,13 +120,17 @@ TEST(SelectiveScan, TwoStepsByHand) {
 TEST(Terms, WhatHasNoKernelIsRefusedByName) {
   CpuBackend backend;
   auto graph = std::make_shared<Graph>();
-  const auto top = ops::top_k(graph->input("x", Type(DType::F32, {2, 3})), 1);
-  graph->output("y", top.values);
+  const DType f = DType::F32;
+  graph->output("y", ops::selective_scan(graph->input("h", Type(f, {1, 1, 2})), graph->input("x", Type(f, {2, 1})),
+                                         graph->input("delta", Type(f, {2, 1})), graph->input("a", Type(f, {1, 2})),
+                                         graph->input("b", Type(f, {2, 2})), graph->input("c", Type(f, {2, 2})),
+                                         graph->input("offsets", Type(DType::I32, {2})))
+                         .y);
   try {
     Program::compile(graph, backend);
     FAIL();
   } catch (const UnsupportedError& e) {
-    EXPECT_NE(std::string(e.what()).find("top_k has no kernel for the CPU"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("selective_scan has no kernel for the CPU"), std::string::npos) << e.what();
   }
 }
 
