@@ -64,6 +64,43 @@ TEST(Families, LayerTypes) {
   EXPECT_EQ(with("qwen3", on).window(3), 64);
 }
 
+TEST(Families, Qwen2) {
+  const Description d = with("qwen2", {});
+  EXPECT_EQ(d.vocab_size, 151936);
+  EXPECT_EQ(d.kv_heads, 32);
+  EXPECT_EQ(d.head_dim, 128);
+  EXPECT_EQ(d.rope.theta, 1e4);
+  EXPECT_TRUE(d.qkv_bias);
+  EXPECT_FALSE(d.o_bias || d.mlp_bias || d.tied_head);
+  EXPECT_EQ(d.padding_idx, -1);
+  EXPECT_TRUE(d.windows.empty());
+  // As Qwen 2.5 0.5B is published.
+  const json published = {{"hidden_size", 896},         {"num_attention_heads", 14},   {"num_hidden_layers", 24},
+                          {"num_key_value_heads", 2},   {"max_window_layers", 24},     {"rope_theta", 1000000.0},
+                          {"sliding_window", 32768},    {"tie_word_embeddings", true}, {"use_mrope", false},
+                          {"use_sliding_window", false}};
+  EXPECT_EQ(with("qwen2", published).head_dim, 64);
+  EXPECT_EQ(with("qwen2", published).rope.theta, 1e6);
+  EXPECT_TRUE(with("qwen2", published).windows.empty());
+  expect_error<UnsupportedError>("qwen2", {{"use_mrope", true}}, "use_mrope");
+  expect_error<UnsupportedError>("qwen2", {{"partial_rotary_factor", 0.5}}, "partial_rotary_factor");
+  expect_error<UnsupportedError>("qwen2", {{"attention_bias", false}}, "attention_bias");
+  expect_error<UnsupportedError>("qwen2", {{"is_causal", false}}, "is_causal");
+  // Windows: from max_window_layers on, unless layer_types says which; never where they are switched off.
+  const json on = {{"num_hidden_layers", 3}, {"use_sliding_window", true}, {"max_window_layers", 1}};
+  EXPECT_EQ(with("qwen2", on).windows, (std::vector<int64_t>{0, 4096, 4096}));
+  json types = on;
+  types["layer_types"] = {"sliding_attention", "full_attention", "full_attention"};
+  EXPECT_EQ(with("qwen2", types).windows, (std::vector<int64_t>{4096, 0, 0}));
+  types["use_sliding_window"] = false;
+  expect_error<DataError>("qwen2", types, "use_sliding_window");
+  json none = on;
+  none["sliding_window"] = nullptr;
+  EXPECT_TRUE(with("qwen2", none).windows.empty());
+  none["sliding_window"] = 0;
+  expect_error<DataError>("qwen2", none, "sliding_window");
+}
+
 TEST(Families, GemmaOneSaysGeluAndMeansItsTanhForm) {
   EXPECT_EQ(with("gemma", {{"hidden_act", "gelu"}}).activation, "gelu_pytorch_tanh");
   EXPECT_EQ(with("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", "gelu_pytorch_tanh"}}).activation,

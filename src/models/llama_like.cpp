@@ -87,10 +87,14 @@ void read_window(ConfigReader& config, Description& d, std::optional<int64_t> fa
 
 void read_switched_windows(ConfigReader& config, Description& d) {
   std::optional<int64_t> window = config.integer_or_null("sliding_window", 4096);
-  if (!config.flag("use_sliding_window", false)) window.reset();
+  const bool on = config.flag("use_sliding_window", false);
+  if (!on) window.reset();
   const int64_t first = config.integer("max_window_layers", 28);
   const auto from = [](int64_t layer, int64_t parameter) { return layer >= parameter; };
-  set_windows(config, d, read_sliding_layers(config, d, from, window ? first : d.layers), window);
+  const std::vector<bool> sliding = read_sliding_layers(config, d, from, window ? first : d.layers);
+  if (!on && std::find(sliding.begin(), sliding.end(), true) != sliding.end())
+    config.fail("use_sliding_window", "is off, but layer_types has layers of type sliding_attention");
+  set_windows(config, d, sliding, window);
 }
 
 void set_llama_names(Description& d) {

@@ -10,6 +10,8 @@ void describe_qwen2(ConfigReader& config, Description& d) {
   read_rms_norm(config, d, 1e-6);
   d.rope = read_rope(config, d.head_dim, d.max_positions);
   expect_whole_rotation(config, d.rope, d.head_dim);
+  // Files of Qwen 2.5 have it.
+  config.only("use_mrope", false, "only positions of text are implemented");
   set_attention_scale(d);
   d.activation = config.text("hidden_act", "silu");
   d.tied_head = config.flag("tie_word_embeddings", false);
